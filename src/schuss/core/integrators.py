@@ -1,0 +1,38 @@
+"""Integrators as coefficient lists: kick b₀ε, drift a₁ε, kick b₁ε, …, drift aₘε, kick bₘε
+
+All of them are palindromes, hence reversible, begin and end with a kick, and cost one gradient
+for each drift. Since kicks with the same gradient add up, the last kick of a step and the first
+of the next are one.
+"""
+
+from typing import NamedTuple
+
+
+class Integrator(NamedTuple):
+    """Coefficients of the kicks (m + 1 of them) and of the drifts (m), in units of the step."""
+
+    name: str
+    kicks: tuple[float, ...]
+    drifts: tuple[float, ...]
+
+    @property
+    def gradients(self) -> int:
+        """Gradients that one step costs."""
+        return len(self.drifts)
+
+
+LEAPFROG = Integrator("leapfrog", (0.5, 0.5), (1.0,))
+
+_LAMBDA = 0.1931833275037836
+MINIMAL_NORM = Integrator("minimal-norm", (_LAMBDA, 1 - 2 * _LAMBDA, _LAMBDA), (0.5, 0.5))
+"""McLachlan's second-order scheme with the smallest error constant."""
+
+_XI, _LAM, _CHI = 0.1644986515575760, -0.02094333910398989, 1.235692651138917
+FOURTH_ORDER = Integrator(
+    "fourth-order",
+    (_XI, _CHI, 1 - 2 * (_CHI + _XI), _CHI, _XI),
+    (0.5 - _LAM, _LAM, _LAM, 0.5 - _LAM),
+)
+"""The optimised Forest–Ruth scheme in velocity form of Omelyan, Mryglod and Folk (2002)."""
+
+INTEGRATORS = {scheme.name: scheme for scheme in (LEAPFROG, MINIMAL_NORM, FOURTH_ORDER)}

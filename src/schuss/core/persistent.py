@@ -1,0 +1,110 @@
+"""Per-step Metropolis with a persistent velocity: exact, and without the cost of going back.
+
+The uniform variable of the Metropolis test is part of the state (Neal 2020): s in [−1, 1],
+accepted while |s| < e^(−W), after which |s| ← |s|e^W. A refused step isn't given up at once: the
+proposal looks up to K steps further along the flow, and only then turns the velocity round.
+Partial noise on whichever velocity is live adds nothing to W. A call is one leapfrog of the
+lookahead; `complete` says that the chain has moved or turned.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+from schuss.core.dynamics import ESH, Dynamics, flip, leap, start, work
+from schuss.core.integrators import Integrator
+from schuss.core.kernel import Info, Kernel, Noise, Point, Seen, current, everyone, select
+from schuss.core.weights import hamiltonian
+
+HOPELESS = 10.0
+"""A lookahead with log|s| + W above this is given up: it would hardly ever come back."""
+
+
+class State(NamedTuple):
+    """Where the chain is, the lookahead, and the slice variable."""
+
+    x: Any
+    u: Any
+    r: Any
+    energy: Any
+    g: Any
+    to_x: Any
+    to_u: Any
+    to_r: Any
+    to_energy: Any
+    to_g: Any
+    count: Any  # steps of this lookahead so far
+    s: Any
+
+
+class Params(NamedTuple):
+    """ε, κ, the factor of the gain in W, the noise ν, further looks K and the move of s."""
+
+    step_size: Any
+    kappa: Any
+    volume: Any
+    nu: Any
+    looks: Any
+    slide: Any
+
+
+@functools.cache
+def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
+    """Build the kernel from what is fixed when it is compiled."""
+
+    def init(xp, x, energy, g, noise: Noise, params: Params) -> State:
+        here = start(xp, dynamics, x, energy, g, noise.normal)
+        s = 2 * noise.uniform[:, 0] - 1
+        return State(*here, *here, count=xp.zeros_like(energy), s=s)
+
+    def step(xp, grad_fn, state: State, noise: Noise, params: Params) -> tuple[State, Info]:
+        here, there = Point(*state[:5]), Point(*state[5:10])
+        there = leap(xp, grad_fn, dynamics, integrator, there, params.step_size, params.kappa)
+        count = state.count + 1
+        error = work(here, there, params.volume)
+        error = xp.where(xp.isfinite(error), error, xp.full_like(error, float("inf")))
+
+        level = xp.log(xp.abs(state.s)) + error
+        accepted = level < 0
+        failed = ~accepted & ((count > params.looks) | (level > HOPELESS))
+        complete = accepted | failed
+        here = select(xp, accepted, there, select(xp, failed, flip(here), here))
+        there = select(xp, complete, here, there)
+        u = dynamics.nudge(xp, there.u, noise.normal, params.nu)
+        there = there._replace(u=u)
+        here = select(xp, complete, there, here)
+
+        s = state.s * xp.where(accepted, xp.exp(error), xp.ones_like(error))
+        s = xp.where(complete, _slide(xp, s, noise.uniform[:, 0], params.slide), s)
+        first = state.count == 0
+        nothing = xp.zeros_like(error)
+        info = Info(
+            xp.where(complete, nothing, nothing - float("inf")),
+            error,
+            xp.where(first, xp.exp(-xp.maximum(error, nothing)), nothing),
+            complete,
+        )
+        count = xp.where(complete, xp.zeros_like(count), count)
+        return State(*here, *there, count=count, s=s), info
+
+    def observe(xp, state: State, params: Params) -> Seen:
+        conserved = hamiltonian(state.energy, state.r, params.kappa)
+        return Seen(state.x, state.u, state.r, state.energy, conserved)
+
+    return Kernel(
+        init,
+        step,
+        observe,
+        current,
+        alive=lambda xp, state: everyone(xp, state.energy),
+        normal=True,
+        coarse=dynamics is ESH,
+        uniforms=1,
+        gradients=integrator.gradients,
+    )
+
+
+def _slide(xp, s, uniform, slide):
+    """s moves by δ round the interval [−1, 1], or is drawn afresh where δ ≥ ½."""
+    moved = s + slide + 1
+    moved = moved - 2 * xp.floor(moved / 2) - 1
+    return xp.where(slide >= 0.5, 2 * uniform - 1, moved)

@@ -1,0 +1,21 @@
+"""Velocity refreshment: isotropic noise on the sphere, which keeps the uniform measure."""
+
+import math
+
+from schuss.core.kick import unit
+
+
+def direction(xp, normal):
+    """A uniformly distributed unit vector from a standard normal one (Alg. 1, lines 3 and 4)."""
+    return unit(xp, normal)
+
+
+def partial(xp, u, normal, nu):
+    """u ← (u + νz)/|u + νz|: forget the direction little by little."""
+    return unit(xp, u + nu[..., None] * normal)
+
+
+def amount(step_size, length, dim):
+    """ν = √(expm1(2ε/L)/d): a free particle forgets its direction over L, for large d."""
+    exponent = 2 * step_size / length
+    return math.sqrt(math.expm1(exponent) / dim) if exponent < 700 else math.inf
