@@ -1,0 +1,56 @@
+"""How good a run is: NumPy in, NumPy out."""
+
+from schuss.diagnostics.convergence import Convergence, convergence
+from schuss.diagnostics.energy_error import (
+    EnergyErrorVariance,
+    HamiltonianError,
+    energy_error_variance,
+    hamiltonian_error,
+)
+from schuss.diagnostics.ess import ess, rhat
+from schuss.diagnostics.jackknife import Estimate
+from schuss.diagnostics.mmd import (
+    Interval,
+    Reference,
+    median_squared_distance,
+    mmd2,
+    mmd2_interval,
+    null_level,
+    reference,
+)
+from schuss.diagnostics.paper_ess import paper_ess
+from schuss.diagnostics.virial import virial, virial_bias
+from schuss.diagnostics.weights import (
+    max_weight,
+    normalise,
+    ratio_jackknife,
+    weight_ess,
+    weighted_mean,
+)
+
+__all__ = [
+    "Convergence",
+    "EnergyErrorVariance",
+    "Estimate",
+    "HamiltonianError",
+    "Interval",
+    "Reference",
+    "convergence",
+    "energy_error_variance",
+    "ess",
+    "hamiltonian_error",
+    "max_weight",
+    "median_squared_distance",
+    "mmd2",
+    "mmd2_interval",
+    "normalise",
+    "null_level",
+    "paper_ess",
+    "ratio_jackknife",
+    "reference",
+    "rhat",
+    "virial",
+    "virial_bias",
+    "weight_ess",
+    "weighted_mean",
+]
