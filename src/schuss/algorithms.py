@@ -1,0 +1,249 @@
+"""The samplers as data: what they are. How they run is the core's and the engine's affair.
+
+`build(dim)` gives the kernel, which is fixed when a loop is compiled, and its parameters, which
+are not: another step size compiles nothing anew.
+"""
+
+import dataclasses
+import math
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from schuss.core import endpoint, flow, nose_hoover, orbit, persistent
+from schuss.core.dynamics import ESH as ESH_FLOW
+from schuss.core.dynamics import NEWTON, q_dynamics
+from schuss.core.integrators import INTEGRATORS, LEAPFROG
+from schuss.core.kernel import Kernel
+from schuss.core.refresh import amount
+
+
+class Build(NamedTuple):
+    """A kernel and its parameters, as plain numbers."""
+
+    kernel: Kernel
+    params: Any
+
+
+class Algorithm(Protocol):
+    """A frozen dataclass that knows how to build its kernel."""
+
+    @property
+    def step_size(self) -> float:
+        """The step ε."""
+        ...
+
+    def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
+        """The kernel for `dim` coordinates; r and the weights may be left out where unneeded."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class ESH:
+    """Energy Sampling Hamiltonian dynamics. The defaults are the paper's.
+
+    step_size: the step ε in scaled time, which is the distance a step covers.
+    kappa: force divisor κ; None is the paper's d. κ = d − 1 needs no weights.
+    refresh: length L over which the velocity is forgotten; None is the deterministic flow.
+    integrator: "leapfrog", "minimal-norm" or "fourth-order".
+    adjust: None follows the flow as it is. "endpoint" (Metropolis after `steps` steps), "orbit"
+        (windows of `steps` points, all of them weighted) and "persistent" (Metropolis in every
+        step, needs `refresh`) are exact at any step size.
+    weight: what a state counts: "energy" (closed form e^(−(1−(d−1)/κ)E)), "speed" (|v|, as
+        Algorithm 3 has it) or "time" (exact elapsed time; κ = d).
+    metric: scales of the coordinates, (dim,).
+    box: lower and upper corner; the path is reflected there.
+    """
+
+    step_size: Any = 0.1
+    kappa: float | None = None
+    refresh: float | None = None
+    integrator: str = "leapfrog"
+    adjust: str | None = None
+    steps: int = 10
+    weight: str = "energy"
+    metric: Any = None
+    box: Any = None
+
+    def __post_init__(self):
+        """Refuse what can't run."""
+        _positive("step_size", self.step_size)
+        _one_of("integrator", self.integrator, tuple(INTEGRATORS))
+        _one_of("adjust", self.adjust, (None, "endpoint", "orbit", "persistent"))
+        _one_of("weight", self.weight, ("energy", "speed", "time"))
+        if self.kappa is not None:
+            _positive("kappa", self.kappa)
+        if self.refresh is not None:
+            _positive("refresh", self.refresh)
+        if self.metric is not None:
+            _positive("metric", self.metric)
+        at_least("steps", self.steps, 2 if self.adjust == "orbit" else 1)
+        if self.adjust == "persistent" and self.refresh is None:
+            raise ValueError("adjust='persistent' needs a refresh length; pass e.g. refresh=3.0")
+        if self.adjust in ("endpoint", "orbit") and self.refresh is not None:
+            raise ValueError(
+                f"adjust={self.adjust!r} draws a new velocity each time; leave refresh=None"
+            )
+        if self.weight == "time" and (self.refresh is not None or self.adjust is not None):
+            raise ValueError(
+                "weight='time' is the clock of the deterministic flow; use weight='energy' with "
+                "refresh or adjust"
+            )
+        if self.adjust is not None and self.box is not None:
+            raise ValueError("box works with adjust=None only; leave one of them out")
+
+    def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
+        """The kernel for `dim` coordinates."""
+        kappa = float(dim) if self.kappa is None else float(self.kappa)
+        scheme = INTEGRATORS[self.integrator]
+        if self.adjust == "endpoint":
+            params = endpoint.Params(self.step_size, kappa, dim - 1.0, float(self.steps))
+            return Build(endpoint.kernel(ESH_FLOW, scheme), params)
+        if self.adjust == "orbit":
+            params = orbit.Params(self.step_size, kappa, dim - 1.0, float(self.steps))
+            return Build(orbit.kernel(ESH_FLOW, scheme), params)
+        length = math.inf if self.refresh is None else self.refresh
+        nu = _noise_amount(self.step_size, length, dim)
+        if self.adjust == "persistent":
+            ratio = float(np.median(self.step_size)) / length
+            looks = math.floor(0.5 / ratio)
+            params = persistent.Params(
+                self.step_size, kappa, dim - 1.0, nu, float(looks), 2 * ratio
+            )
+            return Build(persistent.kernel(ESH_FLOW, scheme), params)
+        if self.weight == "time" and kappa != dim:
+            raise ValueError(f"weight='time' needs kappa equal to the dimension {dim}, got {kappa}")
+        kernel = flow.kernel(
+            ESH_FLOW,
+            scheme,
+            refreshment="none" if self.refresh is None else "partial",
+            weight=self.weight if weighted else None,
+            boxed=self.box is not None,
+            speed=speed,
+        )
+        lower, upper = (-math.inf, math.inf) if self.box is None else self._corners(dim)
+        return Build(kernel, flow.Params(self.step_size, kappa, nu, lower, upper))
+
+    def _corners(self, dim):
+        lower, upper = (np.broadcast_to(np.asarray(c, float), (dim,)) for c in self.box)
+        if not np.all(lower < upper):
+            raise ValueError("box must have its lower corner below its upper one everywhere")
+        return lower, upper
+
+
+@dataclasses.dataclass(frozen=True)
+class Unscaled:
+    """Leapfrog for the un-scaled q-Hamiltonian dynamics: the original ESH at q = 1, Newton at 0."""
+
+    step_size: Any = 0.01
+    q: float = 1.0
+
+    def __post_init__(self):
+        """Refuse what can't run."""
+        _positive("step_size", self.step_size)
+        if not 0 <= self.q <= 1:
+            raise ValueError(f"q must be between 0 (Newton) and 1 (ESH), got {self.q}")
+
+    def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
+        """The kernel for `dim` coordinates."""
+        weight = "uniform" if weighted else None
+        kernel = flow.kernel(q_dynamics(self.q), LEAPFROG, weight=weight, speed=speed)
+        return Build(kernel, _plain(self.step_size))
+
+
+@dataclasses.dataclass(frozen=True)
+class ULA:
+    """Unadjusted Langevin: x ← x − ε²/2 g + ε z."""
+
+    step_size: Any = 0.1
+
+    def __post_init__(self):
+        """Refuse what can't run."""
+        _positive("step_size", self.step_size)
+
+    def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
+        """The kernel for `dim` coordinates."""
+        weight = "uniform" if weighted else None
+        kernel = flow.kernel(NEWTON, LEAPFROG, refreshment="full", weight=weight, speed=False)
+        return Build(kernel, _plain(self.step_size))
+
+
+@dataclasses.dataclass(frozen=True)
+class MALA:
+    """Metropolis-adjusted Langevin: HMC with a single leapfrog."""
+
+    step_size: Any = 0.1
+
+    def __post_init__(self):
+        """Refuse what can't run."""
+        _positive("step_size", self.step_size)
+
+    def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
+        """The kernel for `dim` coordinates."""
+        return HMC(self.step_size, steps=1).build(dim)
+
+
+@dataclasses.dataclass(frozen=True)
+class HMC:
+    """Hamiltonian Monte Carlo with `steps` leapfrogs for each proposal."""
+
+    step_size: Any = 0.01
+    steps: int = 5
+
+    def __post_init__(self):
+        """Refuse what can't run."""
+        _positive("step_size", self.step_size)
+        at_least("steps", self.steps, 1)
+
+    def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
+        """The kernel for `dim` coordinates."""
+        params = endpoint.Params(self.step_size, 1.0, 1.0, float(self.steps))
+        return Build(endpoint.kernel(NEWTON, LEAPFROG), params)
+
+
+@dataclasses.dataclass(frozen=True)
+class NoseHoover:
+    """Nosé–Hoover dynamics with one thermostat of the given mass."""
+
+    step_size: Any = 0.01
+    mass: float = 1.0
+
+    def __post_init__(self):
+        """Refuse what can't run."""
+        _positive("step_size", self.step_size)
+        _positive("mass", self.mass)
+
+    def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
+        """The kernel for `dim` coordinates."""
+        return Build(nose_hoover.kernel(), nose_hoover.Params(self.step_size, self.mass))
+
+
+def _plain(step_size):
+    return flow.Params(step_size, 1.0, 0.0, -math.inf, math.inf)
+
+
+def _noise_amount(step_size, length, dim):
+    if np.ndim(step_size) == 0:
+        return amount(float(step_size), length, dim)
+    return np.asarray([amount(float(epsilon), length, dim) for epsilon in step_size])
+
+
+def _positive(name, value):
+    try:
+        numbers = np.asarray(value, float)
+    except (TypeError, ValueError):
+        numbers = np.asarray(math.nan)
+    if not (np.all(np.isfinite(numbers)) and np.all(numbers > 0)):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+
+
+def at_least(name, value, least):
+    """Refuse counts that are too small or not whole."""
+    if int(value) != value or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def _one_of(name, value, allowed):
+    if value not in allowed:
+        listed = ", ".join(map(repr, allowed))
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")

@@ -1,0 +1,141 @@
+"""What an array library supplies: arrays in and out, gradients, random numbers and the loop."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+from schuss.coordinates import potential, through, to_x
+from schuss.core.collect import Collection
+from schuss.core.kernel import Info, Kernel, Noise, Seen
+
+
+class Record(NamedTuple):
+    """States along a path, with time along the first axis."""
+
+    seen: Seen
+    info: Info
+
+
+class Kept(NamedTuple):
+    """What a run without a path keeps: the last positions, and a collection."""
+
+    last: Any
+    collected: Any
+
+
+class Job(NamedTuple):
+    """A kernel on an energy with its parameters and its source of noise: what a loop runs."""
+
+    kernel: Kernel
+    grad_fn: Any  # positions (chains, dim) → energies (chains,) and gradients (chains, dim)
+    params: Any
+    source: Any
+    frames: tuple = ()  # coordinates between the kernel and the energy
+
+
+class Engine(Protocol):
+    """NumPy, JAX or PyTorch behind eight methods; `xp` is the namespace of the core."""
+
+    name: str
+    xp: Any
+
+    def asarray(self, value, like=None) -> Any:
+        """An array of this library, with the dtype and device of `like`."""
+        ...
+
+    def to_numpy(self, array) -> Any:
+        """The same numbers on the host."""
+        ...
+
+    def flatten(self, x) -> tuple[Any, Callable]:
+        """Positions as (chains, dim), and the way back; no copies where the layout allows."""
+        ...
+
+    def value_and_grad(self, energy: Callable, x) -> Callable:
+        """From an energy of positions like x to energies and gradients of flat positions."""
+        ...
+
+    def source(self, seed, like) -> Any:
+        """Where noise comes from: the same seed gives the same numbers."""
+        ...
+
+    def start(self, job: Job, z, velocity=None) -> tuple[Any, Seen]:
+        """The state at step 0, from z in the coordinates of the kernel, and what it shows."""
+        ...
+
+    def record(
+        self, job: Job, state, first: int, count: int, every: int
+    ) -> tuple[Any, Any, Record]:
+        """Make `count · every` steps after step `first`: the state, the source and a Record."""
+        ...
+
+    def collect(
+        self, job: Job, state, kept, first: int, count: int, collection: Collection
+    ) -> tuple[Any, Any, Kept]:
+        """Make `count` steps after step `first`: the state, the source and what was kept."""
+        ...
+
+
+def look(xp, job: Job, state) -> Seen:
+    """What a state shows, in the coordinates and with the energy of the target."""
+    seen = job.kernel.observe(xp, state, job.params)
+    if not job.frames:
+        return seen
+    energy = seen.energy - potential(xp, job.frames, seen.x)
+    return seen._replace(x=to_x(xp, job.frames, seen.x), energy=energy)
+
+
+def step(xp, job: Job, state, noise):
+    """One step of the kernel on the energy in its own coordinates."""
+    grad_fn = through(xp, job.grad_fn, job.frames)
+    return job.kernel.step(xp, grad_fn, state, noise, job.params)
+
+
+def begin(xp, job: Job, z, noise, velocity):
+    """The first state, and what it shows."""
+    energy, g = through(xp, job.grad_fn, job.frames)(z)
+    if velocity is not None:
+        noise = noise._replace(normal=velocity)
+    state = job.kernel.init(xp, z, energy, g, noise, job.params)
+    return state, look(xp, job, state)
+
+
+def empty(xp, job: Job, state, collection: Collection):
+    """Nothing kept yet."""
+    x = to_x(xp, job.frames, state.x)
+    return Kept(x, collection.init(xp, x))
+
+
+def tick(xp, job: Job, collection: Collection, state, kept, noise, uniform):
+    """One step, and what is collected from it."""
+    state, info = step(xp, job, state, noise)
+    x, draw = to_x(xp, job.frames, state.x), job.kernel.draw(state)
+    if job.frames:
+        energy = draw.energy - potential(xp, job.frames, draw.x)
+        draw = draw._replace(x=to_x(xp, job.frames, draw.x), energy=energy)
+    return state, Kept(x, collection.update(xp, kept.collected, x, draw, info, uniform))
+
+
+def injected(source: Noise, t) -> Noise:
+    """The noise of step t where all of it was given beforehand."""
+    return Noise(*(None if part is None else part[t] for part in source))
+
+
+def per_chain(energy, chains: int):
+    """Energies as (chains,), from (chains,) or (chains, 1)."""
+    check_per_chain(energy.shape, chains)
+    return energy.reshape(chains)
+
+
+def check_per_chain(shape, chains: int):
+    """Refuse an energy that isn't one number for each chain."""
+    if tuple(shape) not in ((chains,), (chains, 1)):
+        raise ValueError(
+            f"energy returned shape {tuple(shape)} for a batch of {chains} chains; return one "
+            f"energy per chain, shape ({chains},) or ({chains}, 1)"
+        )
+
+
+def flat(x):
+    """Positions as (chains, dim), and the way back."""
+    shape = x.shape[1:]
+    return x.reshape(len(x), -1), lambda z: z.reshape(-1, *shape)

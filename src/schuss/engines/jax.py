@@ -1,0 +1,224 @@
+"""The JAX engine: one compiled `lax.scan`, with the chains spread over the devices there are."""
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from schuss.core.kernel import Noise
+from schuss.engines.engine import (
+    Job,
+    Record,
+    begin,
+    check_per_chain,
+    empty,
+    flat,
+    injected,
+    look,
+    per_chain,
+    step,
+    tick,
+)
+from schuss.engines.philox import PHILOX, normals
+
+
+@dataclasses.dataclass(frozen=True)
+class Gradient:
+    """An energy, flat and differentiable. Equal fields make equal functions: nothing recompiles."""
+
+    energy: Callable
+    shape: tuple[int, ...]
+    pointwise: bool
+
+    def __call__(self, x):
+        """Energies and gradients at x."""
+        if self.pointwise:
+            point = jax.value_and_grad(lambda z: self.energy(z.reshape(self.shape)).reshape(()))
+            return jax.vmap(point)(x)
+
+        def total(z):
+            energies = per_chain(self.energy(z.reshape(-1, *self.shape)), len(z))
+            return energies.sum(), energies
+
+        (_, energies), gradient = jax.value_and_grad(total, has_aux=True)(x)
+        return energies, gradient
+
+
+@dataclasses.dataclass(frozen=True)
+class Jax:
+    """Compiled loops. Runs in 64 bits where the positions have them, whatever the global switch."""
+
+    name = "jax"
+    xp = jnp
+
+    def asarray(self, value, like=None):
+        """An array with the dtype of `like`."""
+        value = np.asarray(value)
+        dtype = value.dtype if like is None else like.dtype
+        with precision(dtype):
+            return jnp.asarray(value, dtype=dtype)
+
+    def to_numpy(self, array):
+        """The same numbers on the host."""
+        return np.asarray(array)
+
+    def flatten(self, x):
+        """Positions as (chains, dim), and the way back."""
+        return flat(x)
+
+    def value_and_grad(self, energy, x):
+        """An energy of one point is mapped over the chains; one of a batch is taken as it is."""
+        shape = x.shape[1:]
+        with precision(x.dtype):
+            return Gradient(_hashable(energy), shape, _is_pointwise(energy, x))
+
+    def source(self, seed, like):
+        """A key: the noise of a step comes from the key folded with the step's number."""
+        words = np.asarray([seed >> 32 & 0xFFFFFFFF, seed & 0xFFFFFFFF], np.uint32)
+        return jax.random.wrap_key_data(jnp.asarray(words), impl=PHILOX)
+
+    def start(self, job: Job, z, velocity=None):
+        """The state at step 0, its chains shared out among the devices."""
+        with precision(z.dtype):
+            return _start(*_static(job), *_traced(job), spread(z), velocity)
+
+    def record(self, job: Job, state, first, count, every):
+        """One scan over the recorded states, and inside it one over the steps between them."""
+        with precision(state.x.dtype):
+            state, record = _record(
+                *_static(job), count, every, *_traced(job), state, np.int32(first)
+            )
+        return state, job.source, record
+
+    def collect(self, job: Job, state, kept, first, count, collection):
+        """One loop whose length is data."""
+        with precision(state.x.dtype):
+            kept = empty(jnp, job, state, collection) if kept is None else kept
+            bounds = np.int32(first + 1), np.int32(first + count + 1)
+            state, kept = _collect(*_static(job), collection, *_traced(job), state, kept, *bounds)
+        return state, job.source, kept
+
+
+def precision(dtype):
+    """64-bit arithmetic where the positions are 64-bit."""
+    return jax.enable_x64(True) if dtype == np.float64 else contextlib.nullcontext()
+
+
+def spread(x):
+    """Share the chains out among the local devices where they divide evenly."""
+    devices = jax.local_devices()
+    if len(devices) == 1 or len(x) % len(devices):
+        return x
+    mesh = jax.sharding.Mesh(np.asarray(devices), ("chains",))
+    return jax.device_put(x, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("chains")))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Identity:
+    """A callable that can't be hashed, told apart by identity."""
+
+    energy: Callable
+
+    def __call__(self, x):
+        return self.energy(x)
+
+
+def _hashable(energy):
+    try:
+        hash(energy)
+    except TypeError:
+        return _Identity(energy)
+    return energy
+
+
+def _is_pointwise(energy, x):
+    """Whether an energy takes one position or a batch: asked without computing anything."""
+    shape = x.shape[1:]
+    try:
+        value = jax.eval_shape(energy, jax.ShapeDtypeStruct(shape, x.dtype))
+        if value.size == 1:
+            return True
+        alone = f"returned shape {value.shape}"
+    except Exception as error:
+        alone = _first_line(error)
+    try:
+        value = jax.eval_shape(energy, jax.ShapeDtypeStruct(x.shape, x.dtype))
+    except Exception as error:
+        raise ValueError(
+            f"energy works neither on one position of shape {shape} ({alone}) nor on a batch of "
+            f"shape {x.shape} ({_first_line(error)}); write it with jax.numpy, or pass "
+            "value_and_grad= with engine='numpy'"
+        ) from error
+    check_per_chain(value.shape, len(x))
+    return False
+
+
+def _first_line(error):
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+
+
+def _static(job):
+    return job.kernel, job.grad_fn
+
+
+def _traced(job):
+    return job.params, job.source, job.frames
+
+
+def _noise(job, z, t, starting=False):
+    if isinstance(job.source, Noise):
+        return injected(job.source, t)
+    kernel, key, t = job.kernel, jax.random.fold_in(job.source, t), jnp.asarray(t)
+    normal = uniform = None
+    if (kernel.normal or starting) and kernel.coarse:
+        normal = normals(job.source, t, z.shape).astype(z.dtype)
+    elif kernel.normal or starting:
+        normal = jax.random.normal(key, z.shape, z.dtype)
+    if kernel.uniforms:
+        shape = (len(z), kernel.uniforms)
+        uniform = jax.random.uniform(jax.random.fold_in(key, 1), shape, z.dtype)
+    return Noise(normal, uniform)
+
+
+@functools.partial(jax.jit, static_argnames=("kernel", "grad_fn"))
+def _start(kernel, grad_fn, params, source, frames, z, velocity):
+    job = Job(kernel, grad_fn, params, source, frames)
+    return begin(jnp, job, z, _noise(job, z, 0, starting=True), velocity)
+
+
+@functools.partial(jax.jit, static_argnames=("kernel", "grad_fn", "count", "every"))
+def _record(kernel, grad_fn, count, every, params, source, frames, state, first):
+    job = Job(kernel, grad_fn, params, source, frames)
+
+    def advance(carry, _):
+        state, t, _ = carry
+        state, info = step(jnp, job, state, _noise(job, state.x, t + 1))
+        return (state, t + 1, info), None
+
+    def remember(carry, _):
+        # The first of the steps stands outside the inner scan: it makes the info to carry.
+        carry, _ = advance((*carry, None), None)
+        (state, t, info), _ = jax.lax.scan(advance, carry, length=every - 1)
+        return (state, t), Record(look(jnp, job, state), info)
+
+    (state, _), record = jax.lax.scan(remember, (state, first), length=count)
+    return state, record
+
+
+@functools.partial(jax.jit, static_argnames=("kernel", "grad_fn", "collection"))
+def _collect(kernel, grad_fn, collection, params, source, frames, state, kept, lower, upper):
+    job = Job(kernel, grad_fn, params, source, frames)
+
+    def body(t, carry):
+        state, kept = carry
+        uniform = None
+        if collection.uniforms:
+            key = jax.random.fold_in(jax.random.fold_in(source, t), 2)
+            uniform = jax.random.uniform(key, (len(state.x),), state.x.dtype)
+        return tick(jnp, job, collection, state, kept, _noise(job, state.x, t), uniform)
+
+    return jax.lax.fori_loop(lower, upper, body, (state, kept))

@@ -1,0 +1,102 @@
+"""The NumPy engine: reads like the paper, and takes any function with value and gradient."""
+
+import dataclasses
+
+import numpy as np
+
+from schuss.core.kernel import Info, Noise, Seen
+from schuss.engines.engine import (
+    Job,
+    Record,
+    begin,
+    empty,
+    flat,
+    injected,
+    look,
+    per_chain,
+    step,
+    tick,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Numpy:
+    """Plain loops. There is no autodiff: it wants functions that return value and gradient."""
+
+    name = "numpy"
+    xp = np
+
+    def asarray(self, value, like=None):
+        """An array with the dtype of `like`."""
+        return np.asarray(value, dtype=None if like is None else like.dtype)
+
+    def to_numpy(self, array):
+        """The array itself."""
+        return np.asarray(array)
+
+    def flatten(self, x):
+        """Positions as (chains, dim), and the way back."""
+        return flat(x)
+
+    def value_and_grad(self, energy, x):
+        """`energy` returns energies and gradients already; only the shapes are fitted."""
+        shape = x.shape[1:]
+
+        def flattened(z):
+            value, gradient = energy(z.reshape(-1, *shape))
+            if np.shape(gradient) != (len(z), *shape):
+                raise ValueError(
+                    f"value_and_grad returned a gradient of shape {np.shape(gradient)} for "
+                    f"positions of shape {(len(z), *shape)}; return one of the same shape"
+                )
+            value, gradient = np.asarray(value, z.dtype), np.asarray(gradient, z.dtype)
+            return per_chain(value, len(z)), gradient.reshape(z.shape)
+
+        return flattened
+
+    def source(self, seed, like):
+        """A seed: the noise of a step is a function of the seed and the number of the step."""
+        return seed
+
+    def start(self, job: Job, z, velocity=None):
+        """The state at step 0."""
+        with np.errstate(all="ignore"):
+            return begin(np, job, z, _noise(job, z, 0, starting=True), velocity)
+
+    def record(self, job: Job, state, first, count, every):
+        """Loop and remember."""
+        seen, infos, info = [], [], None
+        with np.errstate(all="ignore"):
+            for t in range(first + 1, first + count * every + 1):
+                state, info = step(np, job, state, _noise(job, state.x, t))
+                if (t - first) % every == 0:
+                    seen.append(look(np, job, state))
+                    infos.append(info)
+        stacked = (tuple(map(np.stack, zip(*rows, strict=True))) for rows in (seen, infos))
+        return state, job.source, Record(Seen(*next(stacked)), Info(*next(stacked)))
+
+    def collect(self, job: Job, state, kept, first, count, collection):
+        """Loop and forget."""
+        with np.errstate(all="ignore"):
+            kept = empty(np, job, state, collection) if kept is None else kept
+            for t in range(first + 1, first + count + 1):
+                uniform = _generator(job.source, t, stream=1).random(len(state.x), state.x.dtype)
+                noise = _noise(job, state.x, t)
+                state, kept = tick(np, job, collection, state, kept, noise, uniform)
+        return state, job.source, kept
+
+
+def _generator(seed, t, stream=0):
+    return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, stream, t]))
+
+
+def _noise(job, z, t, starting=False):
+    if isinstance(job.source, Noise):
+        return injected(job.source, t)
+    kernel, generator = job.kernel, _generator(job.source, t)
+    normal = uniform = None
+    if kernel.normal or starting:
+        normal = generator.standard_normal(z.shape, z.dtype)
+    if kernel.uniforms:
+        uniform = generator.random((len(z), kernel.uniforms), z.dtype)
+    return Noise(normal, uniform)

@@ -1,0 +1,251 @@
+"""The PyTorch engine: any module as an energy; eager, compiled, and CUDA graphs on a GPU."""
+
+import dataclasses
+import functools
+import types
+from collections.abc import Callable
+
+import array_api_compat.torch as xp
+import numpy as np
+import torch
+
+from schuss.core.kernel import Info, Noise, Seen
+from schuss.engines.cuda_graph import Graph, leaves, rebuild
+from schuss.engines.engine import (
+    Job,
+    Record,
+    begin,
+    empty,
+    injected,
+    look,
+    per_chain,
+    step,
+    tick,
+)
+from schuss.engines.modules import check_parameters, evaluation
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How positions lie in memory: in order, or images with their channels last."""
+
+    shape: tuple[int, ...]
+    channels_last: bool
+
+    def flatten(self, x):
+        """(chains, *shape) as (chains, dim)."""
+        if self.channels_last:
+            x = x.permute(0, 2, 3, 1)
+        return x.reshape(len(x), -1)
+
+    def restore(self, x):
+        """(chains, dim) as (chains, *shape), never a copy."""
+        if self.channels_last:
+            channels, height, width = self.shape
+            return x.view(-1, height, width, channels).permute(0, 3, 1, 2)
+        return x.view(-1, *self.shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class Gradient:
+    """An energy of images or vectors as one of flat positions, with its gradient."""
+
+    energy: Callable
+    layout: Layout
+    dtype: torch.dtype | None = None  # of the arithmetic inside the energy
+
+    def energies(self, x):
+        """One energy per chain, in the precision of the positions."""
+        if self.dtype is None:
+            energy = self.energy(self.layout.restore(x))
+        else:
+            with torch.autocast(x.device.type, dtype=self.dtype):
+                energy = self.energy(self.layout.restore(x))
+        return per_chain(energy, len(x)).to(x.dtype)
+
+    def __call__(self, x):
+        """Energies and gradients at x."""
+        if torch.compiler.is_compiling():
+            return _functional(self.energies, x)
+        with torch.enable_grad():
+            y = x.detach().requires_grad_()
+            energy = self.energies(y)
+            if not energy.requires_grad:
+                raise ValueError(
+                    "energy has no gradient with respect to its argument; compute it with torch "
+                    "operations on the tensor it is given, without .detach(), .item() or NumPy"
+                )
+            (g,) = torch.autograd.grad(energy, y, torch.ones_like(energy))
+        return energy.detach(), g
+
+
+def _functional(energies, x):
+    def total(z):
+        energy = energies(z)
+        return energy.sum(), energy
+
+    g, energy = torch.func.grad(total, has_aux=True)(x)
+    return energy, g
+
+
+@dataclasses.dataclass(frozen=True)
+class Torch:
+    """Loops in Python around eager, compiled or graphed steps.
+
+    `compile` fuses a whole step, gradient included, and on a GPU replays it as a CUDA graph.
+    `gradient_dtype` (say torch.bfloat16) is the precision inside the energy; positions,
+    velocities and sums keep theirs.
+    """
+
+    compile: bool = False
+    gradient_dtype: torch.dtype | None = None
+    name = "torch"
+    xp = xp
+
+    def asarray(self, value, like=None):
+        """A tensor with the dtype and device of `like`."""
+        if not isinstance(value, torch.Tensor):
+            value = torch.tensor(np.asarray(value))
+        return value if like is None else value.to(like.device, like.dtype)
+
+    def to_numpy(self, array):
+        """The same numbers on the host."""
+        return array.detach().cpu().numpy()
+
+    def flatten(self, x):
+        """Positions as (chains, dim), and the way back: views of contiguous and channels-last."""
+        layout = Layout(tuple(x.shape[1:]), _channels_last(x))
+        return layout.flatten(x.detach()), layout.restore
+
+    def value_and_grad(self, energy, x):
+        """An energy of tensors like x, as a function of flat positions."""
+        check_parameters(energy, x, self.gradient_dtype)
+        layout = Layout(tuple(x.shape[1:]), _channels_last(x))
+        return Gradient(energy, layout, self.gradient_dtype)
+
+    def source(self, seed, like):
+        """A generator on the device of `like`, from a seed or out of another generator."""
+        if isinstance(seed, torch.Generator):
+            seed = int(torch.randint(2**62, (), generator=seed, device=seed.device))
+        return torch.Generator(like.device).manual_seed(seed)
+
+    def start(self, job: Job, z, velocity=None):
+        """The state at step 0."""
+        with evaluation(job.grad_fn.energy), torch.no_grad():
+            noise = _noise(job, job.source, z, 0, starting=True)
+            return begin(xp, job, z, noise, velocity)
+
+    def record(self, job: Job, state, first, count, every):
+        """Loop and remember, on the host."""
+        source, rows = _fork(job.source), []
+        with evaluation(job.grad_fn.energy, cache=not self.compile), torch.no_grad():
+            advance = _advance(job.kernel, job.grad_fn, self.compile)
+            for t in range(first + 1, first + count * every + 1):
+                noise = _noise(job, source, state.x, t)
+                state, info = advance(state, noise, job.params, job.frames)
+                if (t - first) % every == 0:
+                    rows.append(tuple(a.cpu() for a in (*look(xp, job, state), *info)))
+        stacked = [torch.stack(column) for column in zip(*rows, strict=True)]
+        return state, source, Record(Seen(*stacked[:5]), Info(*stacked[5:]))
+
+    def collect(self, job: Job, state, kept, first, count, collection):
+        """Loop and forget; nothing in the loop waits for the device."""
+        source = _fork(job.source)
+        with evaluation(job.grad_fn.energy, cache=not self.compile), torch.no_grad():
+            kept = empty(xp, job, state, collection) if kept is None else kept
+            advance = _gather(job.kernel, job.grad_fn, collection, self.compile)
+            graphed = self.compile and state.x.is_cuda
+            if graphed:
+                advance = _graph(advance, job, state, kept, collection.uniforms)
+            for t in _steady(range(first + 1, first + count + 1), self.compile):
+                noise = _noise(job, source, state.x, t)
+                uniform = _uniform(source, state.x, ()) if collection.uniforms else None
+                state, kept = advance(state, kept, noise, uniform, job.params, job.frames)
+            if graphed:
+                state, kept = rebuild(torch.clone, (state, kept))
+        return state, source, kept
+
+
+def _channels_last(x):
+    return (
+        x.dim() == 4
+        and not x.is_contiguous()
+        and x.is_contiguous(memory_format=torch.channels_last)
+    )
+
+
+def _fork(source):
+    """The same generator at the same place, so that a path can be continued more than once."""
+    if isinstance(source, Noise):
+        return source
+    fork = torch.Generator(source.device)
+    fork.set_state(source.get_state())
+    return fork
+
+
+def _noise(job, source, z, t, starting=False):
+    if isinstance(source, Noise):
+        return injected(source, t)
+    kernel, normal, uniform = job.kernel, None, None
+    if kernel.normal or starting:
+        normal = torch.randn(z.shape, generator=source, dtype=z.dtype, device=z.device)
+    if kernel.uniforms:
+        uniform = _uniform(source, z, (kernel.uniforms,))
+    return Noise(normal, uniform)
+
+
+def _uniform(source, z, shape):
+    return torch.rand((len(z), *shape), generator=source, dtype=z.dtype, device=z.device)
+
+
+@functools.lru_cache(maxsize=64)
+def _advance(kernel, grad_fn, compiled):
+    def advance(state, noise, params, frames):
+        return step(xp, Job(kernel, grad_fn, params, None, frames), state, noise)
+
+    return _compiled(advance) if compiled else advance
+
+
+@functools.lru_cache(maxsize=64)
+def _gather(kernel, grad_fn, collection, compiled):
+    def gather(state, kept, noise, uniform, params, frames):
+        job = Job(kernel, grad_fn, params, None, frames)
+        return tick(xp, job, collection, state, kept, noise, uniform)
+
+    return _compiled(gather) if compiled else gather
+
+
+def _compiled(function):
+    """torch.compile of a whole step; a graph break or a silent return to eager is an error.
+
+    Recompilations are counted, and limited, by code object: each function gets its own.
+    """
+    code = function.__code__.replace()
+    own = types.FunctionType(
+        code, function.__globals__, function.__name__, None, function.__closure__
+    )
+    return torch.compile(own, fullgraph=True)
+
+
+def _steady(steps, compiled):
+    """The steps of a loop; after the first, nothing that compiled code depends on can change."""
+    if not compiled:
+        yield from steps
+        return
+    yield steps[0]
+    with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
+        yield from steps[1:]
+
+
+_GRAPHS: dict = {}
+
+
+def _graph(advance, job, state, kept, uniforms):
+    """The graph for tensors of these shapes, captured when they are first seen."""
+    noise = _noise(job, torch.Generator(state.x.device), state.x, 0)
+    uniform = torch.zeros_like(state.x[:, 0]) if uniforms else None
+    inputs = (state, kept, noise, uniform, job.params, job.frames)
+    key = (advance, *((leaf.shape, leaf.dtype, leaf.device) for leaf in leaves(inputs)))
+    if key not in _GRAPHS:
+        _GRAPHS[key] = Graph(advance, inputs)
+    return _GRAPHS[key].load(inputs)

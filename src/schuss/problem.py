@@ -1,0 +1,239 @@
+"""What is sampled, and from where: the user's energy and start, checked and made flat."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from schuss import engines
+from schuss.algorithms import Algorithm
+from schuss.coordinates import Auxiliary, Diagonal, to_z
+from schuss.core.kernel import Noise
+from schuss.engines.engine import Engine, Job
+from schuss.targets.target import Target
+
+
+@dataclasses.dataclass(frozen=True)
+class Problem:
+    """An energy and gradient of flat positions, and the way back to the user's arrays."""
+
+    engine: Engine
+    grad_fn: Callable
+    x: Any  # the start, (chains, dim)
+    shape: tuple[int, ...]  # of one position
+    export: Callable  # to the user's kind of array
+    restore: Callable  # from flat positions to the user's kind and shape of array
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of one position."""
+        return self.x.shape[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Negative:
+    """The energy of a log-density."""
+
+    logdensity: Callable
+
+    def __call__(self, x):
+        """−log p(x)."""
+        return -self.logdensity(x)
+
+
+@dataclasses.dataclass(frozen=True)
+class OfTarget:
+    """A target's energy for one array library."""
+
+    function: Callable
+    xp: Any
+
+    def __call__(self, x):
+        """E(x)."""
+        return self.function(self.xp, x)
+
+
+def pose(
+    target: Target | None = None,
+    *,
+    energy: Callable | None = None,
+    logdensity: Callable | None = None,
+    value_and_grad: Callable | None = None,
+    init=None,
+    chains: int | None = None,
+    seed: Any = 0,
+    engine: str | Engine = "auto",
+    **options,
+) -> Problem:
+    """Take what the user gave, refuse what can't work, and make one problem of it."""
+    given = {
+        "target": target,
+        "energy": energy,
+        "logdensity": logdensity,
+        "value_and_grad": value_and_grad,
+    }
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) != 1:
+        raise ValueError(
+            "pass exactly one of target, energy=, logdensity= or value_and_grad=, got "
+            + (" and ".join(named) or "none")
+        )
+    (kind,) = named
+    if kind == "target" and not isinstance(target, Target):
+        raise TypeError(
+            f"target must be a schuss target, got {type(target).__name__}; pass a function as "
+            "energy= or logdensity="
+        )
+    if kind != "target" and not callable(given[kind]):
+        raise TypeError(f"{kind} must be callable, got {type(given[kind]).__name__}")
+    if init is None:
+        init = _start(target, chains, seed)
+    elif chains is not None:
+        raise ValueError("chains counts the starts of a target; leave it out when init= is given")
+
+    chosen = _engine(engine, kind, given[kind], init, options)
+    x, flat, export, restore = _positions(chosen, init)
+    if target is not None and x.shape[1:] != (target.dim,):
+        raise ValueError(
+            f"init has shape {tuple(np.shape(init))} but {target.name} has dimension {target.dim}; "
+            f"pass init of shape (chains, {target.dim})"
+        )
+    grad_fn = chosen.value_and_grad(_function(chosen, kind, given[kind]), x)
+    return Problem(chosen, grad_fn, flat, tuple(x.shape[1:]), export, restore)
+
+
+def frames(problem: Problem, algorithm: Algorithm, seed) -> tuple:
+    """The coordinates that an algorithm moves in: its metric, and one more where there is one."""
+    metric = getattr(algorithm, "metric", None)
+    built = []
+    if metric is not None:
+        scale = np.asarray(metric, float)
+        if scale.shape != (problem.dim,):
+            raise ValueError(f"metric must have shape ({problem.dim},), got {scale.shape}")
+        built.append(Diagonal(problem.engine.asarray(scale, problem.x)))
+    if problem.dim == 1 and hasattr(algorithm, "kappa"):
+        entropy = seed if isinstance(seed, int) else 0
+        start = np.random.default_rng([entropy, 1]).standard_normal((len(problem.x), 1))
+        built.append(Auxiliary(problem.engine.asarray(start, problem.x)))
+    return tuple(built)
+
+
+def launch(
+    problem: Problem,
+    algorithm: Algorithm,
+    seed,
+    *,
+    speed=True,
+    weighted=True,
+    velocity=None,
+    noise=None,
+):
+    """The job, its first state and what that shows. A start that isn't finite is refused."""
+    engine, x = problem.engine, problem.x
+    coordinates = frames(problem, algorithm, seed)
+    extra = sum(isinstance(frame, Auxiliary) for frame in coordinates)
+    kernel, params = algorithm.build(problem.dim + extra, speed=speed, weighted=weighted)
+    params = type(params)(*(engine.asarray(value, x) for value in params))
+    if params.step_size.ndim and params.step_size.shape != (len(x),):
+        raise ValueError(
+            f"step_size must be one number or one for each of the {len(x)} chains, got shape "
+            f"{tuple(params.step_size.shape)}"
+        )
+    if noise is None:
+        source = engine.source(seed, x)
+    else:
+        source = Noise(*(None if part is None else engine.asarray(part, x) for part in noise))
+    job = Job(kernel, problem.grad_fn, params, source, coordinates)
+    if velocity is not None:
+        velocity = engine.asarray(velocity, x)
+    state, seen = engine.start(job, to_z(engine.xp, coordinates, x), velocity)
+    _check_start(engine, state)
+    return job, state, seen
+
+
+def _start(target, chains, seed):
+    if target is None:
+        raise ValueError("init is missing; pass the starting positions, shape (chains, dim)")
+    entropy = seed if isinstance(seed, int) else 0
+    return target.start(np.random.default_rng(entropy), 500 if chains is None else chains)
+
+
+def _engine(engine, kind, function, init, options) -> Engine:
+    options = {name: value for name, value in options.items() if value}
+    if not isinstance(engine, str):
+        return engine
+    if engine == "auto":
+        if _library(init) == "torch" or any(_is_torch_module(part) for part in _parts(function)):
+            engine = "torch"
+        else:
+            engine = "numpy" if kind == "value_and_grad" else "jax"
+    if engine == "numpy" and kind in ("energy", "logdensity"):
+        raise ValueError(
+            "engine='numpy' has no autodiff; pass value_and_grad=, a function that returns "
+            "energies and gradients, or use engine='jax' or 'torch'"
+        )
+    if engine != "numpy" and kind == "value_and_grad":
+        raise ValueError(f"value_and_grad= runs on engine='numpy', not {engine!r}")
+    return engines.get(engine, **options)
+
+
+def _parts(function):
+    return (function, getattr(function, "__self__", None))
+
+
+def _library(value):
+    """The array library that a value belongs to, by the name of its engine."""
+    name = type(value).__module__.partition(".")[0]
+    return {"jaxlib": "jax"}.get(name, name)
+
+
+def _is_torch_module(value):
+    return any(base.__module__.startswith("torch.nn") for base in type(value).__mro__)
+
+
+def _positions(engine: Engine, init):
+    """The start as (chains, *shape) and as (chains, dim), and the ways back."""
+    given = init if hasattr(init, "dtype") else np.asarray(init)
+    if _library(given) == "torch" and engine.name != "torch":
+        raise ValueError(
+            f"init is a torch tensor but the engine is {engine.name!r}; pass a NumPy array or use "
+            "engine='torch'"
+        )
+    if "float" not in str(given.dtype):
+        raise ValueError(
+            f"init must be floating point, got dtype {given.dtype}; convert it, e.g. init * 1.0"
+        )
+    shape = tuple(given.shape)
+    if len(shape) == 0 or 0 in shape:
+        raise ValueError(
+            f"init has shape {shape}, which holds no position; pass some, shape (chains, dim)"
+        )
+    native = _library(given) == engine.name
+    export = (lambda array: array) if native else engine.to_numpy
+    x = engine.asarray(given[None] if len(shape) == 1 else given)
+    flat, unflatten = engine.flatten(x)
+
+    def restore(positions):
+        positions = unflatten(positions)
+        return export(positions[0] if len(shape) == 1 else positions)
+
+    return x, flat, export, restore
+
+
+def _function(engine, kind, given):
+    if kind == "target":
+        if engine.name == "numpy":
+            return lambda x: (given.energy(np, x), given.gradient(np, x))
+        return OfTarget(given.energy, engine.xp)
+    return Negative(given) if kind == "logdensity" else given
+
+
+def _check_start(engine, state):
+    energy, g = engine.to_numpy(state.energy), engine.to_numpy(state.g)
+    bad = ~(np.isfinite(energy) & np.isfinite(g).all(axis=-1))
+    if bad.any():
+        raise ValueError(
+            f"energy or gradient is not finite at the start of {bad.sum()} of {len(bad)} chains "
+            f"(the first is chain {int(bad.argmax())}); move init to where the energy is finite"
+        )

@@ -1,0 +1,130 @@
+"""`schuss.Sampler`: a sampler for inner loops, in constant memory however many steps it makes."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from schuss.algorithms import ESH, Algorithm, at_least
+from schuss.core.collect import KEEP, collecting
+from schuss.core.moments import Moments
+from schuss.engines.engine import Job
+from schuss.problem import Problem, launch, pose
+from schuss.progress import chunks
+
+CHUNK = 10_000
+"""Steps between two looks at the keyboard."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """The end of a run. Arrays are of the kind and shape that the starting positions had."""
+
+    x: Any  # the sample: the last states, or the reservoir's
+    last: Any
+    moments: Moments | None  # per chain, with keep="moments"
+    frozen: Any  # (chains,) which met a non-finite energy or gradient and were stopped
+    gradients: int  # for each chain, the one at the start not counted
+    _sampler: "Sampler" = dataclasses.field(repr=False)
+    _problem: Problem = dataclasses.field(repr=False)
+    _job: Job = dataclasses.field(repr=False)
+    _state: Any = dataclasses.field(repr=False)
+    _kept: Any = dataclasses.field(repr=False)
+    _steps: int = dataclasses.field(repr=False)
+
+    def extend(self, steps: int) -> "Run":
+        """The same run, `steps` steps longer: the numbers of one that was never interrupted."""
+        return self._sampler._continue(
+            self._problem, self._job, self._state, self._kept, self._steps, steps
+        )
+
+
+class Sampler:
+    """An algorithm, a number of steps and what to keep: "last", "reservoir" or "moments".
+
+    Calling it gives samples; `run` gives all there is to know. The noise of a call depends on
+    `seed` and on the number of calls before it, so that two batches never share it; `seed` may
+    be a `torch.Generator`.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm | None = None,
+        *,
+        steps: int = 100,
+        keep: str = "last",
+        seed: Any = 0,
+        engine: Any = "auto",
+        compile: bool = False,
+        gradient_dtype: Any = None,
+        progress: bool = False,
+    ):
+        at_least("steps", steps, 1)
+        if keep not in KEEP:
+            raise ValueError(f"keep must be one of {', '.join(map(repr, KEEP))}, got {keep!r}")
+        self.algorithm = ESH() if algorithm is None else algorithm
+        if keep == "last" and getattr(self.algorithm, "adjust", None) == "persistent":
+            raise ValueError(
+                "keep='last' isn't a sample with adjust='persistent', whose transitions take "
+                "longer in some places than in others; use keep='reservoir' or keep='moments'"
+            )
+        self.steps, self.keep, self.seed = steps, keep, seed
+        self.engine, self.compile, self.gradient_dtype = engine, compile, gradient_dtype
+        self.progress = progress
+        self.calls = 0
+
+    def __call__(self, energy, init, **given):
+        """Samples of e^(−E), one for each starting position, shaped like them."""
+        return self.run(energy, init, **given).x
+
+    def run(self, energy=None, init=None, **given) -> Run:
+        """Make `steps` steps from `init`. See `schuss.trajectory` for what `given` can be."""
+        problem = pose(
+            **({"energy": energy} if energy is not None else {}),
+            init=init,
+            seed=self.seed,
+            engine=self.engine,
+            compile=self.compile,
+            gradient_dtype=self.gradient_dtype,
+            **given,
+        )
+        job, state, _ = launch(
+            problem,
+            self.algorithm,
+            self._next_seed(),
+            speed=False,
+            weighted=self.keep != "last",
+        )
+        return self._continue(problem, job, state, None, 0, self.steps)
+
+    def _next_seed(self):
+        if not isinstance(self.seed, int):
+            return self.seed
+        self.calls += 1
+        words = np.random.SeedSequence([self.seed, self.calls]).generate_state(2, np.uint32)
+        return int(words[0]) << 31 | int(words[1]) >> 1
+
+    def _continue(self, problem, job, state, kept, done, steps) -> Run:
+        engine = problem.engine
+        collection = collecting(self.keep, windowed=job.kernel.windowed)
+        for count in chunks(steps, CHUNK, self.keep, self.progress):
+            state, source, kept = engine.collect(job, state, kept, done, count, collection)
+            job, done = job._replace(source=source), done + count
+        last, collected, moments = problem.restore(kept.last), kept.collected, None
+        if self.keep == "moments":
+            collected = getattr(collected, "done", collected)
+            shaped = [problem.restore(part) for part in collected[:2]]
+            moments = Moments(*shaped, *(problem.export(part) for part in collected[2:]))
+        return Run(
+            x=problem.restore(collected.x) if self.keep == "reservoir" else last,
+            last=last,
+            moments=moments,
+            frozen=problem.export(~job.kernel.alive(engine.xp, state)),
+            gradients=done * job.kernel.gradients,
+            _sampler=self,
+            _problem=problem,
+            _job=job,
+            _state=state,
+            _kept=kept,
+            _steps=done,
+        )

@@ -1,0 +1,240 @@
+"""`schuss.trajectory`: follow a sampler and keep its path."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from schuss.algorithms import ESH, Algorithm, at_least
+from schuss.core import ergodic, weights
+from schuss.core.kernel import Info, Seen
+from schuss.engines.engine import Job
+from schuss.problem import Problem, launch, pose
+from schuss.progress import chunks
+
+CHUNK = 8192
+"""States recorded between two looks at the keyboard."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Path:
+    """A path in NumPy arrays: states along the first axis (the start included), then chains.
+
+    What belongs to a step rather than to a state (`log_weight`, `energy_error`, `acceptance`,
+    `complete`) is one shorter: entry i is about the step that led to state i + 1.
+    """
+
+    x: np.ndarray
+    u: np.ndarray  # velocity in the coordinates of the kernel: a unit vector for ESH
+    r: np.ndarray  # log|v| for ESH
+    energy: np.ndarray
+    hamiltonian: np.ndarray  # the conserved quantity of the flow, up to a constant
+    log_weight: np.ndarray
+    energy_error: np.ndarray
+    acceptance: np.ndarray
+    complete: np.ndarray
+    frozen: np.ndarray  # chains that met a non-finite energy or gradient and were stopped
+    algorithm: Algorithm
+    every: int
+    gradients: int  # for each chain, the one at the start not counted
+    _problem: Problem = dataclasses.field(repr=False)
+    _job: Job = dataclasses.field(repr=False)
+    _state: Any = dataclasses.field(repr=False)
+
+    @property
+    def chains(self) -> int:
+        """Number of chains."""
+        return self.x.shape[1]
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of one position."""
+        return self._problem.dim
+
+    @property
+    def time(self) -> np.ndarray:
+        """Time of the Hamiltonian at every state: un-scaled for ESH (∫ e^r dt̄/d), else ε each."""
+        step = np.asarray(self.algorithm.step_size, float) * self.every
+        if isinstance(self.algorithm, ESH):
+            return ergodic.clock(np, self.r.astype(float), step, self.u.shape[-1])
+        return np.arange(len(self.x))[:, None] * np.broadcast_to(step, (self.chains,))
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights of the states x[1:], (steps, chains), which add up to one."""
+        logs = self.log_weight.astype(float)
+        if self._job.kernel.windowed:
+            logs = _by_window(logs, self.complete)
+        peak = logs.max()
+        raw = np.exp(logs - (peak if np.isfinite(peak) else 0.0))
+        return raw / max(raw.sum(), np.finfo(float).tiny)
+
+    def mean(self, values=None) -> np.ndarray:
+        """Weighted mean over steps and chains, of x or of values shaped (steps, chains, …)."""
+        values = self.x[1:] if values is None else np.asarray(values)
+        return np.tensordot(self.weights, values, axes=2)
+
+    def ergodic_sample(self, n: int, seed: int = 0) -> np.ndarray:
+        """Draw n positions uniformly in un-scaled time, evenly from all chains (Alg. 2)."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}")
+        rng = np.random.default_rng(seed)
+        times, x = self.time, self.x.reshape(len(self.x), self.chains, -1)
+        rounds = [rng.permutation(self.chains) for _ in range(-(-n // self.chains))]
+        owner = np.concatenate(rounds)[:n]
+        drawn = np.empty((n, x.shape[-1]), x.dtype)
+        for chain in range(self.chains):
+            (mine,) = np.nonzero(owner == chain)
+            if len(mine):
+                moments = rng.uniform(0, times[-1, chain], len(mine))
+                drawn[mine] = ergodic.interpolate(np, x[:, chain], times[:, chain], moments)
+        return drawn.reshape(n, *self.x.shape[2:])
+
+    def jarzynski(self, reference_energy, *, exact: bool = True) -> np.ndarray:
+        """Log-weights of every state as a sample of e^(−E), (states, chains) (Alg. 4).
+
+        `reference_energy` is E₀ at the starts, (chains,), which were drawn from e^(−E₀). The mean
+        of the weights estimates Z/Z₀. `exact=False` has the paper's form, which relies on the
+        conservation of the Hamiltonian.
+        """
+        if not isinstance(self.algorithm, ESH) or self.algorithm.adjust is not None:
+            raise ValueError("Jarzynski weights belong to the un-adjusted ESH flow")
+        reference = np.asarray(reference_energy, float)
+        if reference.shape != (self.chains,):
+            raise ValueError(
+                f"reference_energy must have shape ({self.chains},), got {reference.shape}"
+            )
+        dim = self.u.shape[-1]
+        if exact:
+            return weights.jarzynski_exact(reference, self.energy, self.r, dim)
+        return weights.jarzynski(reference, self.energy[0], self.r)
+
+    def extend(self, steps: int, *, progress: bool = False) -> "Path":
+        """The same path, `steps` steps longer: the numbers of a run that was never interrupted."""
+        done = (len(self.x) - 1) * self.every
+        _check_steps(steps, self.every)
+        more = _follow(
+            self._problem,
+            self._job,
+            self._state,
+            [],
+            self.algorithm,
+            done,
+            steps,
+            self.every,
+            progress,
+        )
+        joined = {
+            name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in _SERIES
+        }
+        return dataclasses.replace(more, **joined, gradients=self.gradients + more.gradients)
+
+
+_SERIES = (
+    "x",
+    "u",
+    "r",
+    "energy",
+    "hamiltonian",
+    "log_weight",
+    "energy_error",
+    "acceptance",
+    "complete",
+)
+
+
+def trajectory(
+    target=None,
+    *,
+    energy=None,
+    logdensity=None,
+    value_and_grad=None,
+    init=None,
+    chains: int | None = None,
+    sampler: Algorithm | None = None,
+    steps: int = 200,
+    every: int = 1,
+    seed: Any = 0,
+    engine: Any = "auto",
+    compile: bool = False,
+    gradient_dtype: Any = None,
+    velocity=None,
+    noise=None,
+    progress: bool = False,
+) -> Path:
+    """Follow `sampler` for `steps` steps and keep every `every`-th state.
+
+    The target is a `schuss.targets` one, or a function given as `energy=`, `logdensity=`, or
+    `value_and_grad=` (for the NumPy engine). `init` is a batch of positions, (chains, dim) or
+    images of any shape; a single position is one chain. `velocity` sets the first velocity and
+    `noise` injects all noise (a `schuss.Noise` of stacked arrays, entry t for step t, entry 0 for
+    the start). `compile` and `gradient_dtype` belong to PyTorch.
+    """
+    _check_steps(steps, every)
+    algorithm = ESH() if sampler is None else sampler
+    problem = pose(
+        target,
+        energy=energy,
+        logdensity=logdensity,
+        value_and_grad=value_and_grad,
+        init=init,
+        chains=chains,
+        seed=seed,
+        engine=engine,
+        compile=compile,
+        gradient_dtype=gradient_dtype,
+    )
+    job, state, first = launch(problem, algorithm, seed, velocity=velocity, noise=noise)
+    seen = [[problem.engine.to_numpy(part)[None] for part in first]]
+    return _follow(problem, job, state, seen, algorithm, 0, steps, every, progress)
+
+
+def _follow(problem, job, state, seen, algorithm, done, steps, every, progress) -> Path:
+    engine, infos = problem.engine, []
+    for count in chunks(steps // every, CHUNK, "path", progress):
+        state, source, record = engine.record(job, state, done, count, every)
+        job = job._replace(source=source)
+        done += count * every
+        seen.append([engine.to_numpy(part) for part in record.seen])
+        infos.append([engine.to_numpy(part) for part in record.info])
+    seen = Seen(*(np.concatenate(parts) for parts in zip(*seen, strict=True)))
+    info = Info(*(np.concatenate(parts) for parts in zip(*infos, strict=True)))
+    shape = (len(seen.x), len(problem.x), *problem.shape)
+    return Path(
+        x=seen.x.reshape(shape),
+        u=seen.u,
+        r=seen.r,
+        energy=seen.energy,
+        hamiltonian=seen.conserved,
+        log_weight=info.log_weight,
+        energy_error=info.energy_error,
+        acceptance=info.acceptance,
+        complete=info.complete,
+        frozen=~engine.to_numpy(job.kernel.alive(engine.xp, state)),
+        algorithm=algorithm,
+        every=every,
+        gradients=steps * job.kernel.gradients,
+        _problem=problem,
+        _job=job,
+        _state=state,
+    )
+
+
+def _check_steps(steps, every):
+    for name, value in (("steps", steps), ("every", every)):
+        at_least(name, value, 1)
+    if steps % every:
+        raise ValueError(f"steps must be a multiple of every, got {steps} and {every}")
+
+
+def _by_window(logs, complete):
+    """Log-weights normalised within each window; an unfinished window counts for nothing."""
+    out = np.full(logs.shape, -np.inf)
+    for chain in range(logs.shape[1]):
+        begin = 0
+        for end in np.flatnonzero(complete[:, chain]) + 1:
+            window = logs[begin:end, chain]
+            peak = window.max()
+            out[begin:end, chain] = window - peak - np.log(np.exp(window - peak).sum())
+            begin = end
+    return out
