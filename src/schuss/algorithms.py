@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from schuss.arguments import one_of, positive, whole
 from schuss.core import endpoint, flow, nose_hoover, orbit, persistent
 from schuss.core.dynamics import ESH as ESH_FLOW
 from schuss.core.dynamics import NEWTON, q_dynamics
@@ -67,17 +68,17 @@ class ESH:
 
     def __post_init__(self):
         """Refuse what can't run."""
-        _positive("step_size", self.step_size)
-        _one_of("integrator", self.integrator, tuple(INTEGRATORS))
-        _one_of("adjust", self.adjust, (None, "endpoint", "orbit", "persistent"))
-        _one_of("weight", self.weight, ("energy", "speed", "time"))
+        positive("step_size", self.step_size)
+        one_of("integrator", self.integrator, tuple(INTEGRATORS))
+        one_of("adjust", self.adjust, (None, "endpoint", "orbit", "persistent"))
+        one_of("weight", self.weight, ("energy", "speed", "time"))
         if self.kappa is not None:
-            _positive("kappa", self.kappa)
+            positive("kappa", self.kappa)
         if self.refresh is not None:
-            _positive("refresh", self.refresh)
+            positive("refresh", self.refresh)
         if self.metric is not None:
-            _positive("metric", self.metric)
-        at_least("steps", self.steps, 2 if self.adjust == "orbit" else 1)
+            positive("metric", self.metric)
+        whole("steps", self.steps, 2 if self.adjust == "orbit" else 1)
         if self.adjust == "persistent" and self.refresh is None:
             raise ValueError("adjust='persistent' needs a refresh length; pass e.g. refresh=3.0")
         if self.adjust in ("endpoint", "orbit") and self.refresh is not None:
@@ -121,14 +122,7 @@ class ESH:
             boxed=self.box is not None,
             speed=speed,
         )
-        lower, upper = (-math.inf, math.inf) if self.box is None else self._corners(dim)
-        return Build(kernel, flow.Params(self.step_size, kappa, nu, lower, upper))
-
-    def _corners(self, dim):
-        lower, upper = (np.broadcast_to(np.asarray(c, float), (dim,)) for c in self.box)
-        if not np.all(lower < upper):
-            raise ValueError("box must have its lower corner below its upper one everywhere")
-        return lower, upper
+        return Build(kernel, flow.Params(self.step_size, kappa, nu, -math.inf, math.inf))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +134,7 @@ class Unscaled:
 
     def __post_init__(self):
         """Refuse what can't run."""
-        _positive("step_size", self.step_size)
+        positive("step_size", self.step_size)
         if not 0 <= self.q <= 1:
             raise ValueError(f"q must be between 0 (Newton) and 1 (ESH), got {self.q}")
 
@@ -159,7 +153,7 @@ class ULA:
 
     def __post_init__(self):
         """Refuse what can't run."""
-        _positive("step_size", self.step_size)
+        positive("step_size", self.step_size)
 
     def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
         """The kernel for `dim` coordinates."""
@@ -176,7 +170,7 @@ class MALA:
 
     def __post_init__(self):
         """Refuse what can't run."""
-        _positive("step_size", self.step_size)
+        positive("step_size", self.step_size)
 
     def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
         """The kernel for `dim` coordinates."""
@@ -192,8 +186,8 @@ class HMC:
 
     def __post_init__(self):
         """Refuse what can't run."""
-        _positive("step_size", self.step_size)
-        at_least("steps", self.steps, 1)
+        positive("step_size", self.step_size)
+        whole("steps", self.steps, 1)
 
     def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
         """The kernel for `dim` coordinates."""
@@ -210,8 +204,8 @@ class NoseHoover:
 
     def __post_init__(self):
         """Refuse what can't run."""
-        _positive("step_size", self.step_size)
-        _positive("mass", self.mass)
+        positive("step_size", self.step_size)
+        positive("mass", self.mass)
 
     def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
         """The kernel for `dim` coordinates."""
@@ -226,24 +220,3 @@ def _noise_amount(step_size, length, dim):
     if np.ndim(step_size) == 0:
         return amount(float(step_size), length, dim)
     return np.asarray([amount(float(epsilon), length, dim) for epsilon in step_size])
-
-
-def _positive(name, value):
-    try:
-        numbers = np.asarray(value, float)
-    except (TypeError, ValueError):
-        numbers = np.asarray(math.nan)
-    if not (np.all(np.isfinite(numbers)) and np.all(numbers > 0)):
-        raise ValueError(f"{name} must be positive and finite, got {value!r}")
-
-
-def at_least(name, value, least):
-    """Refuse counts that are too small or not whole."""
-    if int(value) != value or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-
-
-def _one_of(name, value, allowed):
-    if value not in allowed:
-        listed = ", ".join(map(repr, allowed))
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")

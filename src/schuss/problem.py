@@ -8,6 +8,7 @@ import numpy as np
 
 from schuss import engines
 from schuss.algorithms import Algorithm
+from schuss.arguments import corners, entropy, seed_or_generator, whole
 from schuss.coordinates import Auxiliary, Diagonal, to_z
 from schuss.core.kernel import Noise
 from schuss.engines.engine import Engine, Job
@@ -23,6 +24,7 @@ class Problem:
     x: Any  # the start, (chains, dim)
     shape: tuple[int, ...]  # of one position
     export: Callable  # to the user's kind of array
+    unflatten: Callable  # from flat positions to the user's shape
     restore: Callable  # from flat positions to the user's kind and shape of array
 
     @property
@@ -67,6 +69,7 @@ def pose(
     **options,
 ) -> Problem:
     """Take what the user gave, refuse what can't work, and make one problem of it."""
+    seed = seed_or_generator(seed)
     given = {
         "target": target,
         "energy": energy,
@@ -93,14 +96,14 @@ def pose(
         raise ValueError("chains counts the starts of a target; leave it out when init= is given")
 
     chosen = _engine(engine, kind, given[kind], init, options)
-    x, flat, export, restore = _positions(chosen, init)
+    x, flat, export, unflatten, restore = _positions(chosen, init)
     if target is not None and x.shape[1:] != (target.dim,):
         raise ValueError(
             f"init has shape {tuple(np.shape(init))} but {target.name} has dimension {target.dim}; "
             f"pass init of shape (chains, {target.dim})"
         )
     grad_fn = chosen.value_and_grad(_function(chosen, kind, given[kind]), x)
-    return Problem(chosen, grad_fn, flat, tuple(x.shape[1:]), export, restore)
+    return Problem(chosen, grad_fn, flat, tuple(x.shape[1:]), export, unflatten, restore)
 
 
 def frames(problem: Problem, algorithm: Algorithm, seed) -> tuple:
@@ -113,8 +116,7 @@ def frames(problem: Problem, algorithm: Algorithm, seed) -> tuple:
             raise ValueError(f"metric must have shape ({problem.dim},), got {scale.shape}")
         built.append(Diagonal(problem.engine.asarray(scale, problem.x)))
     if problem.dim == 1 and hasattr(algorithm, "kappa"):
-        entropy = seed if isinstance(seed, int) else 0
-        start = np.random.default_rng([entropy, 1]).standard_normal((len(problem.x), 1))
+        start = np.random.default_rng([entropy(seed), 1]).standard_normal((len(problem.x), 1))
         built.append(Auxiliary(problem.engine.asarray(start, problem.x)))
     return tuple(built)
 
@@ -130,10 +132,13 @@ def launch(
     noise=None,
 ):
     """The job, its first state and what that shows. A start that isn't finite is refused."""
-    engine, x = problem.engine, problem.x
+    engine, x, seed = problem.engine, problem.x, seed_or_generator(seed)
     coordinates = frames(problem, algorithm, seed)
     extra = sum(isinstance(frame, Auxiliary) for frame in coordinates)
     kernel, params = algorithm.build(problem.dim + extra, speed=speed, weighted=weighted)
+    if getattr(algorithm, "box", None) is not None:
+        lower, upper = _corners(problem, algorithm, extra)
+        params = params._replace(lower=lower, upper=upper)
     params = type(params)(*(engine.asarray(value, x) for value in params))
     if params.step_size.ndim and params.step_size.shape != (len(x),):
         raise ValueError(
@@ -146,22 +151,63 @@ def launch(
         source = Noise(*(None if part is None else engine.asarray(part, x) for part in noise))
     job = Job(kernel, problem.grad_fn, params, source, coordinates)
     if velocity is not None:
+        shape = (len(x), problem.dim + extra)
+        if np.shape(velocity) != shape:
+            raise ValueError(f"velocity must have shape {shape}, got {np.shape(velocity)}")
         velocity = engine.asarray(velocity, x)
+    check_noise(job, x, 0, starting=velocity is None)
     state, seen = engine.start(job, to_z(engine.xp, coordinates, x), velocity)
     _check_start(engine, state)
     return job, state, seen
 
 
+def check_noise(job: Job, x, last: int, *, starting: bool = False) -> None:
+    """Refuse injected noise that is missing, of another shape, or ends before the step `last`."""
+    if not isinstance(job.source, Noise):
+        return
+    wanted = {
+        "normal": x.shape[1] if job.kernel.normal or starting else 0,
+        "uniform": job.kernel.uniforms,
+    }
+    for name, width in wanted.items():
+        part = getattr(job.source, name)
+        given: tuple[int, ...] = () if part is None else tuple(part.shape)
+        fits = len(given) == 3 and given[0] > last and given[1] == len(x) and given[2] >= width
+        if width and not (fits and (name == "uniform" or given[2] == width)):
+            raise ValueError(
+                f"noise.{name} must have shape (at least {last + 1}, {len(x)}, {width}), an entry "
+                f"for each step and one for the start, got {given or None}"
+            )
+
+
+def _corners(problem: Problem, algorithm, extra: int):
+    """The box where the kernel moves: in its metric, and open along what was added."""
+    lower, upper = corners(algorithm.box, problem.dim)
+    start = problem.engine.to_numpy(problem.x)
+    if not np.all((lower <= start) & (start <= upper)):
+        raise ValueError("init must lie inside the box; move it there or widen the box")
+    scale = 1.0 if algorithm.metric is None else np.asarray(algorithm.metric, float)
+    return (
+        np.append(lower / scale, [-np.inf] * extra),
+        np.append(upper / scale, [np.inf] * extra),
+    )
+
+
 def _start(target, chains, seed):
     if target is None:
         raise ValueError("init is missing; pass the starting positions, shape (chains, dim)")
-    entropy = seed if isinstance(seed, int) else 0
-    return target.start(np.random.default_rng(entropy), 500 if chains is None else chains)
+    count = 500 if chains is None else whole("chains", chains, 1)
+    return target.start(np.random.default_rng(entropy(seed)), count)
 
 
 def _engine(engine, kind, function, init, options) -> Engine:
     options = {name: value for name, value in options.items() if value}
     if not isinstance(engine, str):
+        if options:
+            raise ValueError(
+                f"{', '.join(options)} belongs to the engine; pass engine='torch', or give it to "
+                "the engine itself"
+            )
         return engine
     if engine == "auto":
         if _library(init) == "torch" or any(_is_torch_module(part) for part in _parts(function)):
@@ -218,7 +264,7 @@ def _positions(engine: Engine, init):
         positions = unflatten(positions)
         return export(positions[0] if len(shape) == 1 else positions)
 
-    return x, flat, export, restore
+    return x, flat, export, unflatten, restore
 
 
 def _function(engine, kind, given):

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from schuss.algorithms import ESH, Algorithm, at_least
+from schuss.algorithms import ESH, Algorithm
+from schuss.arguments import one_of, seed_or_generator, whole
 from schuss.core.collect import KEEP, collecting
 from schuss.core.moments import Moments
 from schuss.engines.engine import Job
@@ -35,7 +36,7 @@ class Run:
     def extend(self, steps: int) -> "Run":
         """The same run, `steps` steps longer: the numbers of one that was never interrupted."""
         return self._sampler._continue(
-            self._problem, self._job, self._state, self._kept, self._steps, steps
+            self._problem, self._job, self._state, self._kept, self._steps, whole("steps", steps, 1)
         )
 
 
@@ -59,16 +60,15 @@ class Sampler:
         gradient_dtype: Any = None,
         progress: bool = False,
     ):
-        at_least("steps", steps, 1)
-        if keep not in KEEP:
-            raise ValueError(f"keep must be one of {', '.join(map(repr, KEEP))}, got {keep!r}")
+        one_of("keep", keep, KEEP)
         self.algorithm = ESH() if algorithm is None else algorithm
         if keep == "last" and getattr(self.algorithm, "adjust", None) == "persistent":
             raise ValueError(
                 "keep='last' isn't a sample with adjust='persistent', whose transitions take "
                 "longer in some places than in others; use keep='reservoir' or keep='moments'"
             )
-        self.steps, self.keep, self.seed = steps, keep, seed
+        self.steps, self.keep = whole("steps", steps, 1), keep
+        self.seed = seed_or_generator(seed)
         self.engine, self.compile, self.gradient_dtype = engine, compile, gradient_dtype
         self.progress = progress
         self.calls = 0

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from schuss.algorithms import ESH, Algorithm, at_least
+from schuss.algorithms import ESH, Algorithm
+from schuss.arguments import whole
 from schuss.core import ergodic, weights
 from schuss.core.kernel import Info, Seen
 from schuss.engines.engine import Job
-from schuss.problem import Problem, launch, pose
+from schuss.problem import Problem, check_noise, launch, pose
 from schuss.progress import chunks
 
 CHUNK = 8192
@@ -112,7 +113,7 @@ class Path:
     def extend(self, steps: int, *, progress: bool = False) -> "Path":
         """The same path, `steps` steps longer: the numbers of a run that was never interrupted."""
         done = (len(self.x) - 1) * self.every
-        _check_steps(steps, self.every)
+        steps, _ = _check_steps(steps, self.every)
         more = _follow(
             self._problem,
             self._job,
@@ -170,7 +171,7 @@ def trajectory(
     `noise` injects all noise (a `schuss.Noise` of stacked arrays, entry t for step t, entry 0 for
     the start). `compile` and `gradient_dtype` belong to PyTorch.
     """
-    _check_steps(steps, every)
+    steps, every = _check_steps(steps, every)
     algorithm = ESH() if sampler is None else sampler
     problem = pose(
         target,
@@ -185,12 +186,15 @@ def trajectory(
         gradient_dtype=gradient_dtype,
     )
     job, state, first = launch(problem, algorithm, seed, velocity=velocity, noise=noise)
+    if job.kernel.windowed and every > 1:
+        raise ValueError("every must be 1 with adjust='orbit', whose windows it would tear apart")
     seen = [[problem.engine.to_numpy(part)[None] for part in first]]
     return _follow(problem, job, state, seen, algorithm, 0, steps, every, progress)
 
 
 def _follow(problem, job, state, seen, algorithm, done, steps, every, progress) -> Path:
     engine, infos = problem.engine, []
+    check_noise(job, state.x, done + steps)
     for count in chunks(steps // every, CHUNK, "path", progress):
         state, source, record = engine.record(job, state, done, count, every)
         job = job._replace(source=source)
@@ -199,9 +203,9 @@ def _follow(problem, job, state, seen, algorithm, done, steps, every, progress) 
         infos.append([engine.to_numpy(part) for part in record.info])
     seen = Seen(*(np.concatenate(parts) for parts in zip(*seen, strict=True)))
     info = Info(*(np.concatenate(parts) for parts in zip(*infos, strict=True)))
-    shape = (len(seen.x), len(problem.x), *problem.shape)
+    positions = problem.unflatten(seen.x.reshape(-1, problem.dim))
     return Path(
-        x=seen.x.reshape(shape),
+        x=positions.reshape(len(seen.x), len(problem.x), *problem.shape),
         u=seen.u,
         r=seen.r,
         energy=seen.energy,
@@ -221,10 +225,10 @@ def _follow(problem, job, state, seen, algorithm, done, steps, every, progress) 
 
 
 def _check_steps(steps, every):
-    for name, value in (("steps", steps), ("every", every)):
-        at_least(name, value, 1)
+    steps, every = whole("steps", steps, 1), whole("every", every, 1)
     if steps % every:
         raise ValueError(f"steps must be a multiple of every, got {steps} and {every}")
+    return steps, every
 
 
 def _by_window(logs, complete):

@@ -12,7 +12,7 @@ class Reservoir(NamedTuple):
 
 def init(xp, x):
     """An empty reservoir; x only gives the shape and stands in until something has weight."""
-    return Reservoir(x, xp.full_like(x[:, 0], -float("inf")))
+    return Reservoir(x + xp.zeros_like(x), xp.full_like(x[:, 0], -float("inf")))
 
 
 def update(xp, reservoir, x, log_weight, uniform):

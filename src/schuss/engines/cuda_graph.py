@@ -52,7 +52,7 @@ class Graph:
         _copy(self.inputs, inputs)
         return self
 
-    def __call__(self, state, kept, noise, uniform, params, frames):
+    def __call__(self, state, gathered, noise, uniform, params, frames):
         """Replay one step with new noise; the state is where the last replay left it."""
         _copy(self.inputs[2:4], (noise, uniform))
         self.graph.replay()

@@ -1,5 +1,6 @@
 """What an array library supplies: arrays in and out, gradients, random numbers and the loop."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -99,20 +100,26 @@ def begin(xp, job: Job, z, noise, velocity):
     return state, look(xp, job, state)
 
 
-def empty(xp, job: Job, state, collection: Collection):
-    """Nothing kept yet."""
-    x = to_x(xp, job.frames, state.x)
-    return Kept(x, collection.init(xp, x))
+def collected(xp, job: Job, state, kept: Kept | None, collection: Collection):
+    """What was collected before, or an empty collection."""
+    if kept is not None:
+        return kept.collected
+    return collection.init(xp, to_x(xp, job.frames, state.x))
 
 
-def tick(xp, job: Job, collection: Collection, state, kept, noise, uniform):
+def keep(xp, job: Job, state, gathered) -> Kept:
+    """The end of a run without a path."""
+    return Kept(to_x(xp, job.frames, state.x), gathered)
+
+
+def tick(xp, job: Job, collection: Collection, state, gathered, noise, uniform):
     """One step, and what is collected from it."""
     state, info = step(xp, job, state, noise)
     x, draw = to_x(xp, job.frames, state.x), job.kernel.draw(state)
     if job.frames:
         energy = draw.energy - potential(xp, job.frames, draw.x)
         draw = draw._replace(x=to_x(xp, job.frames, draw.x), energy=energy)
-    return state, Kept(x, collection.update(xp, kept.collected, x, draw, info, uniform))
+    return state, collection.update(xp, gathered, x, draw, info, uniform)
 
 
 def injected(source: Noise, t) -> Noise:
@@ -139,3 +146,23 @@ def flat(x):
     """Positions as (chains, dim), and the way back."""
     shape = x.shape[1:]
     return x.reshape(len(x), -1), lambda z: z.reshape(-1, *shape)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Identity:
+    """A callable that can't be hashed, told apart by identity."""
+
+    energy: Callable
+
+    def __call__(self, x):
+        """E(x)."""
+        return self.energy(x)
+
+
+def hashable(energy: Callable) -> Callable:
+    """Something to look compiled code up by."""
+    try:
+        hash(energy)
+    except TypeError:
+        return Identity(energy)
+    return energy

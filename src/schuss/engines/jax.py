@@ -15,9 +15,11 @@ from schuss.engines.engine import (
     Record,
     begin,
     check_per_chain,
-    empty,
+    collected,
     flat,
+    hashable,
     injected,
+    keep,
     look,
     per_chain,
     step,
@@ -37,15 +39,18 @@ class Gradient:
     def __call__(self, x):
         """Energies and gradients at x."""
         if self.pointwise:
-            point = jax.value_and_grad(lambda z: self.energy(z.reshape(self.shape)).reshape(()))
+            point = jax.value_and_grad(self._one)
             return jax.vmap(point)(x)
 
         def total(z):
-            energies = per_chain(self.energy(z.reshape(-1, *self.shape)), len(z))
+            energies = per_chain(self.energy(z.reshape(-1, *self.shape)), len(z)).astype(z.dtype)
             return energies.sum(), energies
 
         (_, energies), gradient = jax.value_and_grad(total, has_aux=True)(x)
         return energies, gradient
+
+    def _one(self, z):
+        return self.energy(z.reshape(self.shape)).reshape(()).astype(z.dtype)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Jax:
         """An energy of one point is mapped over the chains; one of a batch is taken as it is."""
         shape = x.shape[1:]
         with precision(x.dtype):
-            return Gradient(_hashable(energy), shape, _is_pointwise(energy, x))
+            return Gradient(hashable(energy), shape, _is_pointwise(energy, x))
 
     def source(self, seed, like):
         """A key: the noise of a step comes from the key folded with the step's number."""
@@ -97,10 +102,12 @@ class Jax:
     def collect(self, job: Job, state, kept, first, count, collection):
         """One loop whose length is data."""
         with precision(state.x.dtype):
-            kept = empty(jnp, job, state, collection) if kept is None else kept
+            gathered = collected(jnp, job, state, kept, collection)
             bounds = np.int32(first + 1), np.int32(first + count + 1)
-            state, kept = _collect(*_static(job), collection, *_traced(job), state, kept, *bounds)
-        return state, job.source, kept
+            state, gathered = _collect(
+                *_static(job), collection, *_traced(job), state, gathered, *bounds
+            )
+            return state, job.source, keep(jnp, job, state, gathered)
 
 
 def precision(dtype):
@@ -115,24 +122,6 @@ def spread(x):
         return x
     mesh = jax.sharding.Mesh(np.asarray(devices), ("chains",))
     return jax.device_put(x, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("chains")))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Identity:
-    """A callable that can't be hashed, told apart by identity."""
-
-    energy: Callable
-
-    def __call__(self, x):
-        return self.energy(x)
-
-
-def _hashable(energy):
-    try:
-        hash(energy)
-    except TypeError:
-        return _Identity(energy)
-    return energy
 
 
 def _is_pointwise(energy, x):
@@ -210,15 +199,15 @@ def _record(kernel, grad_fn, count, every, params, source, frames, state, first)
 
 
 @functools.partial(jax.jit, static_argnames=("kernel", "grad_fn", "collection"))
-def _collect(kernel, grad_fn, collection, params, source, frames, state, kept, lower, upper):
+def _collect(kernel, grad_fn, collection, params, source, frames, state, gathered, lower, upper):
     job = Job(kernel, grad_fn, params, source, frames)
 
     def body(t, carry):
-        state, kept = carry
+        state, gathered = carry
         uniform = None
         if collection.uniforms:
             key = jax.random.fold_in(jax.random.fold_in(source, t), 2)
             uniform = jax.random.uniform(key, (len(state.x),), state.x.dtype)
-        return tick(jnp, job, collection, state, kept, _noise(job, state.x, t), uniform)
+        return tick(jnp, job, collection, state, gathered, _noise(job, state.x, t), uniform)
 
-    return jax.lax.fori_loop(lower, upper, body, (state, kept))
+    return jax.lax.fori_loop(lower, upper, body, (state, gathered))

@@ -8,18 +8,34 @@ import torch
 from torch.nn.utils import parametrize
 
 
-def modules(energy):
-    """The modules that an energy is made of: itself, its owner, or what it closes over."""
-    if isinstance(energy, functools.partial):
-        held = [energy.func, *energy.args, *energy.keywords.values()]
-        return [module for part in held for module in modules(part)]
-    if dataclasses.is_dataclass(energy) and not isinstance(energy, torch.nn.Module):
-        held = [getattr(energy, field.name) for field in dataclasses.fields(energy)]
-    else:
-        cells = getattr(energy, "__closure__", None) or ()
-        held = [energy, getattr(energy, "__self__", None)]
-        held += [cell.cell_contents for cell in cells if _filled(cell)]
-    return [part for part in held if isinstance(part, torch.nn.Module)]
+def modules(energy) -> list[torch.nn.Module]:
+    """The modules an energy is made of: itself, its owner, what it holds or closes over."""
+    found, seen, left = [], set(), [energy]
+    while left:
+        part = left.pop(0)
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, torch.nn.Module):
+            found.append(part)
+        else:
+            left += _held(part)
+    return found
+
+
+def _held(part) -> list:
+    if isinstance(part, functools.partial):
+        return [part.func, *part.args, *part.keywords.values()]
+    if isinstance(part, list | tuple):
+        return list(part)
+    if isinstance(part, dict):
+        return list(part.values())
+    if dataclasses.is_dataclass(part):
+        return [getattr(part, field.name) for field in dataclasses.fields(part)]
+    cells = getattr(part, "__closure__", None) or ()
+    held = [cell.cell_contents for cell in cells if _filled(cell)]
+    owner = getattr(part, "__self__", None)
+    return held if owner is None else [owner, *held]
 
 
 def _filled(cell):

@@ -9,9 +9,10 @@ from schuss.engines.engine import (
     Job,
     Record,
     begin,
-    empty,
+    collected,
     flat,
     injected,
+    keep,
     look,
     per_chain,
     step,
@@ -78,12 +79,12 @@ class Numpy:
     def collect(self, job: Job, state, kept, first, count, collection):
         """Loop and forget."""
         with np.errstate(all="ignore"):
-            kept = empty(np, job, state, collection) if kept is None else kept
+            gathered = collected(np, job, state, kept, collection)
             for t in range(first + 1, first + count + 1):
                 uniform = _generator(job.source, t, stream=1).random(len(state.x), state.x.dtype)
                 noise = _noise(job, state.x, t)
-                state, kept = tick(np, job, collection, state, kept, noise, uniform)
-        return state, job.source, kept
+                state, gathered = tick(np, job, collection, state, gathered, noise, uniform)
+        return state, job.source, keep(np, job, state, gathered)
 
 
 def _generator(seed, t, stream=0):

@@ -15,8 +15,10 @@ from schuss.engines.engine import (
     Job,
     Record,
     begin,
-    empty,
+    collected,
+    hashable,
     injected,
+    keep,
     look,
     per_chain,
     step,
@@ -39,11 +41,11 @@ class Layout:
         return x.reshape(len(x), -1)
 
     def restore(self, x):
-        """(chains, dim) as (chains, *shape), never a copy."""
+        """(chains, dim) as (chains, *shape), never a copy; NumPy arrays too."""
         if self.channels_last:
             channels, height, width = self.shape
-            return x.view(-1, height, width, channels).permute(0, 3, 1, 2)
-        return x.view(-1, *self.shape)
+            return x.reshape(-1, height, width, channels).swapaxes(2, 3).swapaxes(1, 2)
+        return x.reshape(-1, *self.shape)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +123,7 @@ class Torch:
         """An energy of tensors like x, as a function of flat positions."""
         check_parameters(energy, x, self.gradient_dtype)
         layout = Layout(tuple(x.shape[1:]), _channels_last(x))
-        return Gradient(energy, layout, self.gradient_dtype)
+        return Gradient(hashable(energy), layout, self.gradient_dtype)
 
     def source(self, seed, like):
         """A generator on the device of `like`, from a seed or out of another generator."""
@@ -152,18 +154,18 @@ class Torch:
         """Loop and forget; nothing in the loop waits for the device."""
         source = _fork(job.source)
         with evaluation(job.grad_fn.energy, cache=not self.compile), torch.no_grad():
-            kept = empty(xp, job, state, collection) if kept is None else kept
+            gathered = collected(xp, job, state, kept, collection)
             advance = _gather(job.kernel, job.grad_fn, collection, self.compile)
             graphed = self.compile and state.x.is_cuda
             if graphed:
-                advance = _graph(advance, job, state, kept, collection.uniforms)
+                advance = _graph(advance, job, state, gathered, collection.uniforms)
             for t in _steady(range(first + 1, first + count + 1), self.compile):
                 noise = _noise(job, source, state.x, t)
                 uniform = _uniform(source, state.x, ()) if collection.uniforms else None
-                state, kept = advance(state, kept, noise, uniform, job.params, job.frames)
+                state, gathered = advance(state, gathered, noise, uniform, job.params, job.frames)
             if graphed:
-                state, kept = rebuild(torch.clone, (state, kept))
-        return state, source, kept
+                state, gathered = rebuild(torch.clone, (state, gathered))
+            return state, source, keep(xp, job, state, gathered)
 
 
 def _channels_last(x):
@@ -208,9 +210,9 @@ def _advance(kernel, grad_fn, compiled):
 
 @functools.lru_cache(maxsize=64)
 def _gather(kernel, grad_fn, collection, compiled):
-    def gather(state, kept, noise, uniform, params, frames):
+    def gather(state, gathered, noise, uniform, params, frames):
         job = Job(kernel, grad_fn, params, None, frames)
-        return tick(xp, job, collection, state, kept, noise, uniform)
+        return tick(xp, job, collection, state, gathered, noise, uniform)
 
     return _compiled(gather) if compiled else gather
 
@@ -240,11 +242,11 @@ def _steady(steps, compiled):
 _GRAPHS: dict = {}
 
 
-def _graph(advance, job, state, kept, uniforms):
+def _graph(advance, job, state, gathered, uniforms):
     """The graph for tensors of these shapes, captured when they are first seen."""
     noise = _noise(job, torch.Generator(state.x.device), state.x, 0)
     uniform = torch.zeros_like(state.x[:, 0]) if uniforms else None
-    inputs = (state, kept, noise, uniform, job.params, job.frames)
+    inputs = (state, gathered, noise, uniform, job.params, job.frames)
     key = (advance, *((leaf.shape, leaf.dtype, leaf.device) for leaf in leaves(inputs)))
     if key not in _GRAPHS:
         _GRAPHS[key] = Graph(advance, inputs)

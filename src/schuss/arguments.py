@@ -1,0 +1,69 @@
+"""Checks at the door: each names the argument, what was wrong with it, and what is wanted."""
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+
+def positive(name: str, value: Any) -> None:
+    """Refuse numbers, or arrays of them, that aren't positive and finite."""
+    try:
+        numbers = np.asarray(value, float)
+    except (TypeError, ValueError):
+        numbers = np.asarray(math.nan)
+    if not (np.all(np.isfinite(numbers)) and np.all(numbers > 0)):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """A count, given as anything that equals a whole number."""
+    try:
+        count = int(value)
+    except (TypeError, ValueError, OverflowError):
+        count = least - 1
+    if count < least or count != value:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return count
+
+
+def one_of(name: str, value: Any, allowed: tuple) -> None:
+    """Refuse names that aren't known."""
+    if value not in allowed:
+        listed = ", ".join(map(repr, allowed))
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+
+
+def seed_or_generator(value: Any) -> Any:
+    """A seed as an int, or a torch.Generator as it is."""
+    if type(value).__module__.startswith("torch") and hasattr(value, "manual_seed"):
+        return value
+    try:
+        seed = operator.index(value)
+    except TypeError:
+        seed = -1
+    if seed < 0:
+        raise ValueError(
+            f"seed must be a whole number of at least 0, or a torch.Generator, got {value!r}"
+        )
+    return seed
+
+
+def entropy(seed: Any) -> int:
+    """A number for NumPy's generators, from a seed or out of a torch.Generator."""
+    return seed if isinstance(seed, int) else seed.initial_seed() % 2**63
+
+
+def corners(box: Any, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """The lower and the upper corner of a box in `dim` dimensions."""
+    try:
+        lower, upper = (np.broadcast_to(np.asarray(corner, float), (dim,)) for corner in box)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"box must be a lower and an upper corner, each a number or of shape ({dim},), "
+            f"got {box!r}"
+        ) from None
+    if not np.all(lower < upper):
+        raise ValueError("box must have its lower corner below its upper one everywhere")
+    return lower, upper

@@ -1,0 +1,1 @@
+"""One protocol, three array libraries."""

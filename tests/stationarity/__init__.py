@@ -1,0 +1,1 @@
+"""What the samplers converge to, against quadrature and closed forms."""
