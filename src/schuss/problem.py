@@ -165,18 +165,15 @@ def check_noise(job: Job, x, last: int, *, starting: bool = False) -> None:
     """Refuse injected noise that is missing, of another shape, or ends before the step `last`."""
     if not isinstance(job.source, Noise):
         return
-    wanted = {
-        "normal": x.shape[1] if job.kernel.normal or starting else 0,
-        "uniform": job.kernel.uniforms,
-    }
-    for name, width in wanted.items():
+    normals = x.shape[1] if job.kernel.normal or starting else 0
+    for name, width in (("normal", normals), ("uniform", job.kernel.uniforms)):
         part = getattr(job.source, name)
-        given: tuple[int, ...] = () if part is None else tuple(part.shape)
-        fits = len(given) == 3 and given[0] > last and given[1] == len(x) and given[2] >= width
+        given = (0, 0, 0) if part is None else (*part.shape, 0, 0, 0)[:3]
+        fits = given[0] > last and given[1] == len(x) and given[2] >= width
         if width and not (fits and (name == "uniform" or given[2] == width)):
             raise ValueError(
                 f"noise.{name} must have shape (at least {last + 1}, {len(x)}, {width}), an entry "
-                f"for each step and one for the start, got {given or None}"
+                f"for each step and one for the start, got {None if part is None else part.shape}"
             )
 
 
