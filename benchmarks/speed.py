@@ -7,6 +7,7 @@ machine doesn't have are kept from the file.
 """
 
 import argparse
+import itertools
 import json
 import pathlib
 import statistics
@@ -125,11 +126,7 @@ def torch_rows():
 
     def mlp():
         sizes = (2, 32, 64, 64, 64)
-        layers = [
-            part
-            for a, b in zip(sizes, sizes[1:], strict=False)
-            for part in (nn.Linear(a, b), leaky())
-        ]
+        layers = [part for a, b in itertools.pairwise(sizes) for part in (nn.Linear(a, b), leaky())]
         return nn.Sequential(*layers, nn.Linear(64, 1))
 
     def conv(width):
@@ -183,6 +180,7 @@ def torch_rows():
         return run
 
     torch.manual_seed(0)
+    torch.backends.cudnn.benchmark = True
     rows = []
     small, x = mlp().to(device), torch.randn(500, 2, device=device)
     step = waited(runner(pose(energy=small, init=x), schuss.ESH(), 100))
@@ -200,7 +198,7 @@ def torch_rows():
         dtype, width, batch, steps, goal = torch.bfloat16, 128, 500, 50, 1.02
     else:
         rows.append(row(f"{label}/gradient", "torch", name, *times, 1.15, 100))
-        dtype, width, batch, steps, goal = None, 16, 64, 5, 1.08
+        dtype, width, batch, steps, goal = None, 32, 32, 10, 1.08
     net = conv(width).to(device, memory_format=torch.channels_last)
     images = torch.randn(batch, 3, 32, 32, device=device).to(memory_format=torch.channels_last)
     case = f"conv n_f={width}, batch {batch}"
