@@ -9,6 +9,7 @@ from schuss.diagnostics.energy_error import (
 )
 from schuss.diagnostics.ess import ess, rhat
 from schuss.diagnostics.jackknife import Estimate
+from schuss.diagnostics.lyapunov import lyapunov
 from schuss.diagnostics.mmd import (
     Interval,
     Reference,
@@ -39,6 +40,7 @@ __all__ = [
     "energy_error_variance",
     "ess",
     "hamiltonian_error",
+    "lyapunov",
     "max_weight",
     "median_squared_distance",
     "mmd2",
