@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from schuss.core import weights
 from schuss.core.dynamics import ESH, Dynamics, prepare, start
-from schuss.core.integrators import Integrator
+from schuss.core.integrators import Integrator, moves
 from schuss.core.kernel import Info, Kernel, Noise, Point, Seen, current, finite, select
 from schuss.core.reflect import reflect
 
@@ -58,7 +58,7 @@ def kernel(
     where nobody asks for them.
     """
     opening, closing = integrator.kicks[0], integrator.kicks[-1]
-    drifts, kicks, middle = integrator.drifts, integrator.kicks, len(integrator.drifts) / 2
+    program = moves(integrator, noise=refreshment == "partial")
     speed = speed or weight in ("speed", "time")
 
     def init(xp, x, energy, g, noise: Noise, params: Params) -> State:
@@ -70,22 +70,18 @@ def kernel(
         r = state.r + state.lead if speed else state.r
         point = Point(state.x, state.u, r, state.energy, state.g)
         sound = state.alive
-        for i, a in enumerate(drifts):
-            if i > 0 and refreshment == "partial" and i == middle:
-                point = kicked(xp, point, kicks[i] / 2, params)
-                point = nudged(xp, point, noise, params)
-                point = kicked(xp, point, kicks[i] / 2, params)
-            elif i > 0:
-                point = kicked(xp, point, kicks[i], params)
-            if refreshment == "partial" and i + 0.5 == middle:
-                point = drifted(xp, point, a / 2, params)
-                point = nudged(xp, point, noise, params)
-                point = drifted(xp, point, a / 2, params)
+        for move, share in program:
+            if move == "gradient":
+                energy, g = grad_fn(point.x)
+                sound = sound & finite(xp, energy, g)
+                point = point._replace(energy=energy, g=g)
+            elif move == "drift":
+                point = drifted(xp, point, share, params)
+            elif move == "kick":
+                point = kicked(xp, point, share, params)
             else:
-                point = drifted(xp, point, a, params)
-            energy, g = grad_fn(point.x)
-            sound = sound & finite(xp, energy, g)
-            point = point._replace(energy=energy, g=g)
+                u = dynamics.nudge(xp, point.u, noise.normal, params.nu)
+                point = point._replace(u=u)
 
         u, r, lead, log_time = join(xp, point, noise, params)
         moved = State(point.x, u, r, point.energy, point.g, lead, sound)
@@ -105,9 +101,6 @@ def kernel(
         if boxed:
             x, u = reflect(xp, x, u, params.lower, params.upper)
         return point._replace(x=x, u=u)
-
-    def nudged(xp, point, noise, params):
-        return point._replace(u=dynamics.nudge(xp, point.u, noise.normal, params.nu))
 
     def kicked(xp, point, share, params):
         boost, h = prepare(xp, dynamics, point, share, params.step_size, params.kappa)

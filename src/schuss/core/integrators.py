@@ -36,3 +36,24 @@ FOURTH_ORDER = Integrator(
 """The optimised Forest–Ruth scheme in velocity form of Omelyan, Mryglod and Folk (2002)."""
 
 INTEGRATORS = {scheme.name: scheme for scheme in (LEAPFROG, MINIMAL_NORM, FOURTH_ORDER)}
+
+
+def moves(integrator: Integrator, *, noise: bool = False) -> list[tuple[str, float]]:
+    """What happens between the opening and the closing kick of a step, with its share of the step.
+
+    A drift is followed by the gradient where it ends. Noise splits the move in the middle, a
+    drift or a kick, and comes between its halves: the step stays a palindrome.
+    """
+    inner = [("drift", integrator.drifts[0])]
+    for a, b in zip(integrator.drifts[1:], integrator.kicks[1:-1], strict=True):
+        inner += [("kick", b), ("drift", a)]
+    if noise:
+        centre = len(inner) // 2
+        move, share = inner[centre]
+        inner[centre : centre + 1] = [(move, share / 2), ("noise", 1.0), (move, share / 2)]
+    program = []
+    for k, (move, share) in enumerate(inner):
+        program.append((move, share))
+        if move == "drift" and inner[k + 1 : k + 2] != [("noise", 1.0)]:
+            program.append(("gradient", 1.0))
+    return program
