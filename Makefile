@@ -47,5 +47,5 @@ clean:
 
 .venv/dev: .venv/core
 	@echo "installing what the tests need, PyTorch included, once"
-	@$(PIP) -e ".[dev]" $(TORCH)
+	@$(PIP) -e ".[dev,paper]" $(TORCH)
 	@touch $@

@@ -1,4 +1,4 @@
-"""The command line: `schuss demo`, `schuss targets`, `schuss --version`."""
+"""The command line: `schuss demo`, `schuss reproduce`, `schuss targets`, `schuss --version`."""
 
 import importlib.metadata
 import inspect
@@ -53,6 +53,32 @@ def demo(
 
 
 @app.command()
+def reproduce(
+    names: Annotated[list[str], typer.Argument(help="Items of the paper, or all.")],
+    out: Annotated[
+        pathlib.Path, typer.Option(help="Where reproduction.md and its folder go.")
+    ] = pathlib.Path("docs"),
+    quick: Annotated[bool, typer.Option(help="Tiny sizes: a smoke run.")] = False,
+    fresh: Annotated[bool, typer.Option(help="Compute again what is there already.")] = False,
+    seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
+) -> None:
+    """Rebuild tables and figures of the paper, and the page that shows them."""
+    from schuss.paper import ITEMS
+    from schuss.paper.item import Settings
+    from schuss.paper.reproduce import reproduce as rebuild
+
+    known = [item.name for item in ITEMS]
+    unknown = [name for name in names if name not in (*known, "all")]
+    if unknown:
+        raise typer.BadParameter(
+            f"names must be among all, {', '.join(known)}; got {', '.join(unknown)}"
+        )
+    wanted = known if "all" in names else names
+    if not rebuild(ITEMS, wanted, out, Settings(quick, seed), fresh=fresh):
+        raise typer.Exit(130)
+
+
+@app.command()
 def targets() -> None:
     """The test energies, their dimension and what is known of them."""
     from rich import box
@@ -86,3 +112,7 @@ def targets() -> None:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{round(value, 4) + 0.0:g}"
+
+
+if __name__ == "__main__":
+    app()

@@ -19,11 +19,11 @@ def brute_force(x, mean, variance, second_moment, second_variance):
                 (x[:, c, i] ** 2 - second_moment[i]) / np.sqrt(second_variance[i]),
             ):
                 total = 0.0
-                for s in range(1, draws):
+                for s in range(1, draws - 1):
                     rho = np.mean(column[:-s] * column[s:])
                     if rho <= 0.05:
                         break
-                    total += (1 - s / draws) * rho
+                    total += (1 - s / (draws - 1)) * rho
                 smallest = min(smallest, draws / (1 + 2 * total))
         result.append(smallest / draws)
     return np.array(result)
@@ -53,9 +53,9 @@ def test_parts_of_the_chains_do_not_matter(monkeypatch):
 
 
 def test_stuck_chain_scores_one_over_its_distance():
-    """A chain at 1 sd from the mean: every ρ = 1, Σ(1 − s/M) = (M − 1)/2, ESS = M/M = 1."""
+    """A chain at 1 sd from the mean: every ρ = 1, Σ(1 − s/(T − 1)) = (T − 2)/2, ESS = T/(T − 1)."""
     x = np.ones((200, 3, 1))
-    assert paper_ess(x, 0.0, 1.0, 1.0, 2.0) == pytest.approx(np.full(3, 1 / 200))
+    assert paper_ess(x, 0.0, 1.0, 1.0, 2.0) == pytest.approx(np.full(3, 1 / 199))
 
 
 def test_per_gradient():

@@ -1,10 +1,10 @@
 """The effective sample size of the paper's Table 1.
 
 Per chain, the columns are (x − μ)/σ and (x² − μ₂)/σ₂ with the true moments. With
-ρ_s = mean_t y_t y_{t+s} over the M − s products, not divided by ρ_0, and S the first s ≥ 1 where
+ρ_s = mean_t y_t y_{t+s} over the T − s products, not divided by ρ_0, and S the first s ≥ 1 where
 ρ_s ≤ 0.05,
 
-    ESS = M / (1 + 2 Σ_{s<S} (1 − s/M) ρ_s),      the smallest over the 2·dim columns.
+    ESS = T / (1 + 2 Σ_{s<S} (1 − s/(T − 1)) ρ_s),      the smallest over the 2·dim columns.
 """
 
 import numpy as np
@@ -73,9 +73,9 @@ def _smallest_ess(y: Array) -> Array:
     draws = y.shape[0]
     # Twice the length, so that the circular correlation of the transform does not wrap around.
     spectrum = np.fft.rfft(y, n=2 * draws, axis=0)
-    products = np.fft.irfft(np.abs(spectrum) ** 2, n=2 * draws, axis=0)[1:draws]
-    lag = np.arange(1, draws)[:, None, None]
+    products = np.fft.irfft(np.abs(spectrum) ** 2, n=2 * draws, axis=0)[1 : draws - 1]
+    lag = np.arange(1, draws - 1)[:, None, None]
     rho = products / (draws - lag)
     before_cut = np.logical_and.accumulate(rho > CUT, axis=0)
-    time = 1 + 2 * np.sum(np.where(before_cut, (1 - lag / draws) * rho, 0.0), axis=0)
+    time = 1 + 2 * np.sum(np.where(before_cut, (1 - lag / (draws - 1)) * rho, 0.0), axis=0)
     return np.min(draws / time, axis=1)

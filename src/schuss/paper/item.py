@@ -1,0 +1,62 @@
+"""What one table or figure of the paper is, once it can be rebuilt."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+PUBLIC_STEP = {
+    ("mog", 500): 756e-6,
+    ("icg", 500): 1355e-6,
+    ("mog", 1): 542e-6,
+    ("icg", 1): 729e-6,
+}
+"""Seconds that the paper's public code takes for a leapfrog step of so many chains, on one core."""
+
+
+def short(values: Any, digits: int = 4) -> Any:
+    """Numbers, or lists of them, to so many significant digits; None for what isn't finite."""
+    if np.ndim(values):
+        return [short(value, digits) for value in values]
+    number = float(values)
+    return float(f"{number:.{digits}g}") if math.isfinite(number) else None
+
+
+class Advance(Protocol):
+    """Tells that a part of the work is done."""
+
+    def __call__(self, done: str) -> None:
+        """Say which."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How a result is made. The same settings give the same numbers."""
+
+    quick: bool = False
+    seed: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Item:
+    """A table or figure: how to compute it, draw it, and say in words what it shows.
+
+    `compute(settings, advance)` returns plain JSON: numbers, strings, lists and dicts. `parts`
+    is how often it calls `advance`. `draw(result, folder)` writes its pictures and returns their
+    file names. `tell(result)` returns the numbers and one honest paragraph in Markdown.
+    `verdict(result)` is "holds", "holds in part" or "doesn't hold". `public(settings)` estimates
+    the seconds that the paper's public code would take.
+    """
+
+    name: str
+    title: str
+    place: str  # where it stands in the paper
+    compute: Callable[[Settings, Advance], dict[str, Any]]
+    draw: Callable[[dict[str, Any], Any], list[str]]
+    tell: Callable[[dict[str, Any]], str]
+    verdict: Callable[[dict[str, Any]], str]
+    parts: Callable[[Settings], int]
+    public: Callable[[Settings], float]

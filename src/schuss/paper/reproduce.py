@@ -1,0 +1,70 @@
+"""Rebuild items of the paper one after the other, and the page that shows them."""
+
+import pathlib
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from schuss.paper import page, store
+from schuss.paper.item import Item, Settings
+from schuss.plotting import style
+
+
+def reproduce(
+    items: Sequence[Item],
+    wanted: Sequence[str],
+    out: pathlib.Path,
+    settings: Settings,
+    *,
+    fresh: bool = False,
+    console: Console | None = None,
+) -> bool:
+    """Compute the wanted items where they aren't there yet, draw them, write `reproduction.md`.
+
+    The page shows all items that are in `out`. True when everything was finished; an
+    interruption keeps what is and says so.
+    """
+    console = console or Console()
+    folder = out / "reproduction"
+    folder.mkdir(parents=True, exist_ok=True)
+    finished = True
+    try:
+        for item in items:
+            if item.name in wanted:
+                _one(item, folder, settings, fresh, console)
+    except KeyboardInterrupt:
+        finished = False
+        console.print("[yellow]interrupted[/]: what was finished is kept")
+    where = page.write(items, out, folder)
+    console.print(f"the page is {where}")
+    return finished
+
+
+def _one(item: Item, folder, settings, fresh, console):
+    stored = None if fresh else store.load(folder, item.name)
+    if stored is not None and stored.settings == settings:
+        console.print(f"{item.name}: as computed before in {stored.seconds:.1f} s")
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(item.name, total=item.parts(settings))
+
+        def advance(done: str) -> None:
+            bar.update(task, advance=1, description=f"{item.name}: {done}")
+
+        begun = time.perf_counter()
+        values = item.compute(settings, advance)
+        seconds = time.perf_counter() - begun
+    public = item.public(settings)
+    with style():
+        pictures = item.draw(values, folder)
+    versions = store.versions()
+    result = store.Result(item.name, settings, versions, seconds, public, pictures, values)
+    store.save(folder, result)
+    if settings.quick:
+        console.print(f"{item.name}: a smoke run, {seconds:.1f} s")
+    else:
+        against = page.ratio(public, seconds)
+        console.print(f"{item.name}: {item.verdict(values)}; {seconds:.1f} s ({against})")

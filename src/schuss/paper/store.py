@@ -1,0 +1,61 @@
+"""Results on disk: written whole or not at all, and reused while their settings are the same."""
+
+import dataclasses
+import importlib.metadata
+import json
+import os
+import pathlib
+import platform
+from typing import Any
+
+from schuss.paper.item import Settings
+
+LIBRARIES = ("schuss", "numpy", "jax", "diffrax", "blackjax")
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What an item gave, and how it came about."""
+
+    name: str
+    settings: Settings
+    versions: dict[str, str]
+    seconds: float
+    public_seconds: float
+    pictures: list[str]
+    values: dict[str, Any]
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the libraries that took part."""
+    found = {"python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            found[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def path(folder: pathlib.Path, name: str) -> pathlib.Path:
+    """Where the result of an item is."""
+    return folder / f"{name}.json"
+
+
+def save(folder: pathlib.Path, result: Result) -> None:
+    """Write beside, then move into place: an interruption leaves the old file or the new one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target = path(folder, result.name)
+    beside = target.with_suffix(".part")
+    text = json.dumps(dataclasses.asdict(result), indent=1, ensure_ascii=False, allow_nan=False)
+    beside.write_text(text + "\n")
+    os.replace(beside, target)
+
+
+def load(folder: pathlib.Path, name: str) -> Result | None:
+    """The stored result, or None where there is none that can be read."""
+    try:
+        fields = json.loads(path(folder, name).read_text())
+        return Result(**{**fields, "settings": Settings(**fields["settings"])})
+    except (FileNotFoundError, json.JSONDecodeError, KeyError, TypeError):
+        return None
