@@ -15,12 +15,12 @@ from schuss.engines.engine import (
     Job,
     Record,
     begin,
+    check_per_chain,
     collected,
     hashable,
     injected,
     keep,
     look,
-    per_chain,
     step,
     tick,
 )
@@ -45,7 +45,7 @@ class Layout:
         if self.channels_last:
             channels, height, width = self.shape
             return x.reshape(-1, height, width, channels).swapaxes(2, 3).swapaxes(1, 2)
-        return x.reshape(-1, *self.shape)
+        return x if len(self.shape) == 1 else x.reshape(-1, *self.shape)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,13 +57,14 @@ class Gradient:
     dtype: torch.dtype | None = None  # of the arithmetic inside the energy
 
     def energies(self, x):
-        """One energy per chain, in the precision of the positions."""
+        """One energy per chain as the energy shapes them, in the precision of the positions."""
         if self.dtype is None:
             energy = self.energy(self.layout.restore(x))
         else:
             with torch.autocast(x.device.type, dtype=self.dtype):
                 energy = self.energy(self.layout.restore(x))
-        return per_chain(energy, len(x)).to(x.dtype)
+        check_per_chain(energy.shape, len(x))
+        return energy.to(x.dtype)
 
     def __call__(self, x):
         """Energies and gradients at x."""
@@ -78,7 +79,7 @@ class Gradient:
                     "operations on the tensor it is given, without .detach(), .item() or NumPy"
                 )
             (g,) = torch.autograd.grad(energy, y, torch.ones_like(energy))
-        return energy.detach(), g
+        return energy.detach().reshape(len(x)), g
 
 
 def _functional(energies, x):
@@ -87,7 +88,7 @@ def _functional(energies, x):
         return energy.sum(), energy
 
     g, energy = torch.func.grad(total, has_aux=True)(x)
-    return energy, g
+    return energy.reshape(len(x)), g
 
 
 @dataclasses.dataclass(frozen=True)
