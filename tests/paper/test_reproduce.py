@@ -100,7 +100,7 @@ def test_a_torn_file_is_computed_again(tmp_path):
     path.write_text(path.read_text()[:-30])
     reproduce([item("one", count)], ["one"], tmp_path, Settings(), console=quiet())
     assert count.calls == 2
-    assert json.loads(path.read_text())["values"]["value"] == 43
+    assert json.loads(path.read_text())["value"] == 43
 
 
 def test_numbers_that_are_not_are_refused(tmp_path):

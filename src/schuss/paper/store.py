@@ -13,9 +13,13 @@ from schuss.paper.item import Settings
 LIBRARIES = ("schuss", "numpy", "jax", "diffrax", "blackjax")
 
 
+FIELDS = ("name", "versions", "seconds", "public_seconds", "pictures")
+"""What a file holds beside the settings and the values themselves."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What an item gave, and how it came about."""
+    """What an item gave, and how it came about. In the file the values stand beside the rest."""
 
     name: str
     settings: Settings
@@ -47,7 +51,9 @@ def save(folder: pathlib.Path, result: Result) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     target = path(folder, result.name)
     beside = target.with_suffix(".part")
-    text = json.dumps(dataclasses.asdict(result), indent=1, ensure_ascii=False, allow_nan=False)
+    fields = dataclasses.asdict(result)
+    values = fields.pop("values")
+    text = json.dumps(fields | values, indent=1, ensure_ascii=False, allow_nan=False)
     beside.write_text(text + "\n")
     os.replace(beside, target)
 
@@ -55,7 +61,9 @@ def save(folder: pathlib.Path, result: Result) -> None:
 def load(folder: pathlib.Path, name: str) -> Result | None:
     """The stored result, or None where there is none that can be read."""
     try:
-        fields = json.loads(path(folder, name).read_text())
-        return Result(**{**fields, "settings": Settings(**fields["settings"])})
+        stored = json.loads(path(folder, name).read_text())
+        settings = Settings(**stored.pop("settings"))
+        fields = {key: stored.pop(key) for key in FIELDS}
+        return Result(settings=settings, values=stored, **fields)
     except (FileNotFoundError, json.JSONDecodeError, KeyError, TypeError):
         return None
