@@ -142,7 +142,7 @@ class Torch:
         """Loop and remember, on the host."""
         source, rows = _fork(job.source), []
         with evaluation(job.grad_fn.energy, cache=not self.compile), torch.no_grad():
-            advance = _advance(job.kernel, job.grad_fn, self.compile)
+            advance = self._made(_stepping, job.kernel, job.grad_fn)
             for t in range(first + 1, first + count * every + 1):
                 noise = _noise(job, source, state.x, t)
                 state, info = advance(state, noise, job.params, job.frames)
@@ -156,7 +156,7 @@ class Torch:
         source = _fork(job.source)
         with evaluation(job.grad_fn.energy, cache=not self.compile), torch.no_grad():
             gathered = collected(xp, job, state, kept, collection)
-            advance = _gather(job.kernel, job.grad_fn, collection, self.compile)
+            advance = self._made(_gathering, job.kernel, job.grad_fn, collection)
             graphed = self.compile and state.x.is_cuda
             if graphed:
                 advance = _graph(advance, job, state, gathered, collection.uniforms)
@@ -167,6 +167,10 @@ class Torch:
             if graphed:
                 state, gathered = rebuild(torch.clone, (state, gathered))
             return state, source, keep(xp, job, state, gathered)
+
+    def _made(self, make, *parts):
+        """A step function: made anew, or compiled once for the same kernel and energy."""
+        return _compiled_once(make, *parts) if self.compile else make(*parts)
 
 
 def _channels_last(x):
@@ -201,21 +205,24 @@ def _uniform(source, z, shape):
     return torch.rand((len(z), *shape), generator=source, dtype=z.dtype, device=z.device)
 
 
-@functools.lru_cache(maxsize=64)
-def _advance(kernel, grad_fn, compiled):
+def _stepping(kernel, grad_fn):
     def advance(state, noise, params, frames):
         return step(xp, Job(kernel, grad_fn, params, None, frames), state, noise)
 
-    return _compiled(advance) if compiled else advance
+    return advance
 
 
-@functools.lru_cache(maxsize=64)
-def _gather(kernel, grad_fn, collection, compiled):
+def _gathering(kernel, grad_fn, collection):
     def gather(state, gathered, noise, uniform, params, frames):
         job = Job(kernel, grad_fn, params, None, frames)
         return tick(xp, job, collection, state, gathered, noise, uniform)
 
-    return _compiled(gather) if compiled else gather
+    return gather
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled_once(make, *parts):
+    return _compiled(make(*parts))
 
 
 def _compiled(function):
@@ -241,6 +248,8 @@ def _steady(steps, compiled):
 
 
 _GRAPHS: dict = {}
+MOST_GRAPHS = 8
+"""Each graph keeps its memory on the GPU: only so many stay."""
 
 
 def _graph(advance, job, state, gathered, uniforms):
@@ -250,5 +259,7 @@ def _graph(advance, job, state, gathered, uniforms):
     inputs = (state, gathered, noise, uniform, job.params, job.frames)
     key = (advance, *((leaf.shape, leaf.dtype, leaf.device) for leaf in leaves(inputs)))
     if key not in _GRAPHS:
+        if len(_GRAPHS) == MOST_GRAPHS:
+            del _GRAPHS[next(iter(_GRAPHS))]
         _GRAPHS[key] = Graph(advance, inputs)
     return _GRAPHS[key].load(inputs)
