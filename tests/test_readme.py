@@ -47,7 +47,7 @@ def test_a_posterior():
     names = block("logistic regression")
     mean, error = names["mean"], names["error"]
     assert np.all(error < 0.03)
-    assert names["path"].acceptance.min() < 1
+    assert names["path"].acceptance_rate.max() < 1
     other = schuss.trajectory(
         logdensity=names["logdensity"],
         init=names["init"],

@@ -212,6 +212,12 @@ class NoseHoover:
         return Build(nose_hoover.kernel(), nose_hoover.Params(self.step_size, self.mass))
 
 
+def transition(algorithm: Algorithm) -> int:
+    """Steps that a sampler with proposals makes until one is decided; one for the others."""
+    steps, adjust = getattr(algorithm, "steps", 1), getattr(algorithm, "adjust", "endpoint")
+    return {"endpoint": steps, "orbit": steps - 1}.get(adjust, 1)
+
+
 def _plain(step_size):
     return flow.Params(step_size, 1.0, 0.0, -math.inf, math.inf)
 

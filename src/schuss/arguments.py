@@ -55,10 +55,11 @@ def entropy(seed: Any) -> int:
     return seed if isinstance(seed, int) else seed.initial_seed() % 2**63
 
 
-def corners(box: Any, dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """The lower and the upper corner of a box in `dim` dimensions."""
+def corners(box: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The lower and the upper corner of a box for positions of a shape."""
+    dim = math.prod(shape)
     try:
-        lower, upper = (np.broadcast_to(np.asarray(corner, float), (dim,)) for corner in box)
+        lower, upper = (_corner(corner, shape) for corner in box)
     except (TypeError, ValueError):
         raise ValueError(
             f"box must be a lower and an upper corner, each a number or of shape ({dim},), "
@@ -67,3 +68,10 @@ def corners(box: Any, dim: int) -> tuple[np.ndarray, np.ndarray]:
     if not np.all(lower < upper):
         raise ValueError("box must have its lower corner below its upper one everywhere")
     return lower, upper
+
+
+def _corner(corner: Any, shape: tuple[int, ...]) -> np.ndarray:
+    values = np.asarray(corner, float)
+    if values.shape == (math.prod(shape),):
+        values = values.reshape(shape)
+    return np.broadcast_to(values, shape)

@@ -118,7 +118,9 @@ def _measure(name, algorithm, target, exact, size, seed) -> Result:
 def _one_per_chain(path: Path, k: int, seed: int) -> np.ndarray:
     if k == 0 or not isinstance(path.algorithm, ESH):
         return path.x[k]
-    until = dataclasses.replace(path, x=path.x[: k + 1], r=path.r[: k + 1])
+    until = dataclasses.replace(
+        path, x=path.x[: k + 1], r=path.r[: k + 1], log_weight=path.log_weight[:k]
+    )
     return until.ergodic_sample(path.chains, seed=seed)
 
 

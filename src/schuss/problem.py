@@ -66,7 +66,8 @@ def pose(
     chains: int | None = None,
     seed: Any = 0,
     engine: str | Engine = "auto",
-    **options,
+    compile: bool = False,
+    gradient_dtype: Any = None,
 ) -> Problem:
     """Take what the user gave, refuse what can't work, and make one problem of it."""
     seed = seed_or_generator(seed)
@@ -95,7 +96,13 @@ def pose(
     elif chains is not None:
         raise ValueError("chains counts the starts of a target; leave it out when init= is given")
 
+    options = {"compile": compile, "gradient_dtype": gradient_dtype}
     chosen = _engine(engine, kind, given[kind], init, options)
+    if not isinstance(seed, int) and chosen.name != "torch":
+        raise ValueError(
+            f"seed must be a whole number with engine={chosen.name!r}; a torch.Generator is for "
+            "engine='torch'"
+        )
     x, flat, export, unflatten, restore = _positions(chosen, init)
     if target is not None and x.shape[1:] != (target.dim,):
         raise ValueError(
@@ -112,8 +119,9 @@ def frames(problem: Problem, algorithm: Algorithm, seed) -> tuple:
     built = []
     if metric is not None:
         scale = np.asarray(metric, float)
-        if scale.shape != (problem.dim,):
+        if scale.shape not in ((problem.dim,), problem.shape):
             raise ValueError(f"metric must have shape ({problem.dim},), got {scale.shape}")
+        scale = _in_order(problem, scale)
         built.append(Diagonal(problem.engine.asarray(scale, problem.x)))
     if problem.dim == 1 and hasattr(algorithm, "kappa"):
         start = np.random.default_rng([entropy(seed), 1]).standard_normal((len(problem.x), 1))
@@ -155,8 +163,9 @@ def launch(
         if np.shape(velocity) != shape:
             raise ValueError(f"velocity must have shape {shape}, got {np.shape(velocity)}")
         velocity = engine.asarray(velocity, x)
-    check_noise(job, x, 0, starting=velocity is None)
-    state, seen = engine.start(job, to_z(engine.xp, coordinates, x), velocity)
+    z = to_z(engine.xp, coordinates, x)
+    check_noise(job, z, 0, starting=velocity is None)
+    state, seen = engine.start(job, z, velocity)
     _check_start(engine, state)
     return job, state, seen
 
@@ -179,15 +188,25 @@ def check_noise(job: Job, x, last: int, *, starting: bool = False) -> None:
 
 def _corners(problem: Problem, algorithm, extra: int):
     """The box where the kernel moves: in its metric, and open along what was added."""
-    lower, upper = corners(algorithm.box, problem.dim)
+    lower, upper = (_in_order(problem, corner) for corner in corners(algorithm.box, problem.shape))
     start = problem.engine.to_numpy(problem.x)
     if not np.all((lower <= start) & (start <= upper)):
         raise ValueError("init must lie inside the box; move it there or widen the box")
-    scale = 1.0 if algorithm.metric is None else np.asarray(algorithm.metric, float)
+    scale = 1.0
+    if algorithm.metric is not None:
+        scale = _in_order(problem, np.asarray(algorithm.metric, float))
     return (
         np.append(lower / scale, [-np.inf] * extra),
         np.append(upper / scale, [np.inf] * extra),
     )
+
+
+def _in_order(problem: Problem, values: np.ndarray) -> np.ndarray:
+    """Values for one position, as the user sees it, in the order in which it lies flat."""
+    order = problem.unflatten(np.arange(problem.dim)[None])[0].reshape(-1)
+    flat = np.empty(problem.dim)
+    flat[order] = values.reshape(-1)
+    return flat
 
 
 def _start(target, chains, seed):
@@ -205,20 +224,25 @@ def _engine(engine, kind, function, init, options) -> Engine:
                 f"{', '.join(options)} belongs to the engine; pass engine='torch', or give it to "
                 "the engine itself"
             )
+        _check_kind(engine.name, kind)
         return engine
     if engine == "auto":
         if _library(init) == "torch" or any(_is_torch_module(part) for part in _parts(function)):
             engine = "torch"
         else:
             engine = "numpy" if kind == "value_and_grad" else "jax"
+    _check_kind(engine, kind)
+    return engines.get(engine, **options)
+
+
+def _check_kind(engine: str, kind: str) -> None:
     if engine == "numpy" and kind in ("energy", "logdensity"):
         raise ValueError(
             "engine='numpy' has no autodiff; pass value_and_grad=, a function that returns "
             "energies and gradients, or use engine='jax' or 'torch'"
         )
-    if engine != "numpy" and kind == "value_and_grad":
+    if engine in ("jax", "torch") and kind == "value_and_grad":
         raise ValueError(f"value_and_grad= runs on engine='numpy', not {engine!r}")
-    return engines.get(engine, **options)
 
 
 def _parts(function):
@@ -242,6 +266,11 @@ def _positions(engine: Engine, init):
         raise ValueError(
             f"init is a torch tensor but the engine is {engine.name!r}; pass a NumPy array or use "
             "engine='torch'"
+        )
+    if "float16" in str(given.dtype):
+        raise ValueError(
+            f"init has dtype {given.dtype}, too coarse to follow a flow in; convert it to 32 or 64 "
+            "bits (gradient_dtype= sets the precision inside a torch energy)"
         )
     if "float" not in str(given.dtype):
         raise ValueError(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from schuss.algorithms import ESH, Algorithm
+from schuss.algorithms import ESH, Algorithm, transition
 from schuss.arguments import one_of, seed_or_generator, whole
 from schuss.core.collect import KEEP, collecting
 from schuss.core.moments import Moments
@@ -69,20 +69,31 @@ class Sampler:
             )
         self.steps, self.keep = whole("steps", steps, 1), keep
         self.seed = seed_or_generator(seed)
+        least = transition(self.algorithm)
+        if keep != "last" and self.steps < least:
+            raise ValueError(
+                f"steps must be at least {least}, the length of one transition of this sampler, "
+                f"got {steps}"
+            )
         self.engine, self.compile, self.gradient_dtype = engine, compile, gradient_dtype
         self.progress = progress
         self.calls = 0
 
     def __call__(self, energy, init, **given):
-        """Samples of e^(−E), one for each starting position, shaped like them."""
+        """One sample for each starting position, shaped like them.
+
+        With keep="reservoir" they are samples of e^(−E). The last states of an adjusted sampler
+        are too; those of the flow follow e^(−(d−1)E/κ), which is e^(−E) for `ESH(kappa=d - 1)`.
+        """
         return self.run(energy, init, **given).x
 
     def run(self, energy=None, init=None, **given) -> Run:
-        """Make `steps` steps from `init`. See `schuss.trajectory` for what `given` can be."""
+        """Make `steps` steps from `init`, on an energy, logdensity=, value_and_grad= or target=."""
+        seed = self._next_seed()
         problem = pose(
             **({"energy": energy} if energy is not None else {}),
             init=init,
-            seed=self.seed,
+            seed=seed,
             engine=self.engine,
             compile=self.compile,
             gradient_dtype=self.gradient_dtype,
@@ -91,15 +102,18 @@ class Sampler:
         job, state, _ = launch(
             problem,
             self.algorithm,
-            self._next_seed(),
+            seed,
             speed=False,
             weighted=self.keep != "last",
         )
         return self._continue(problem, job, state, None, 0, self.steps)
 
-    def _next_seed(self):
+    def _next_seed(self) -> int:
+        """A seed for one call: of starts, velocities and noise."""
         if not isinstance(self.seed, int):
-            return self.seed
+            import torch
+
+            return int(torch.randint(2**62, (), generator=self.seed, device=self.seed.device))
         self.calls += 1
         words = np.random.SeedSequence([self.seed, self.calls]).generate_state(2, np.uint32)
         return int(words[0]) << 31 | int(words[1]) >> 1

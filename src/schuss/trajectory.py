@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from schuss.algorithms import ESH, Algorithm
+from schuss.algorithms import ESH, Algorithm, Unscaled
 from schuss.arguments import whole
 from schuss.core import ergodic, weights
 from schuss.core.kernel import Info, Seen
@@ -32,7 +32,7 @@ class Path:
     hamiltonian: np.ndarray  # the conserved quantity of the flow, up to a constant
     log_weight: np.ndarray
     energy_error: np.ndarray
-    acceptance: np.ndarray
+    acceptance: np.ndarray  # probability of each decision, nan where none was taken
     complete: np.ndarray
     frozen: np.ndarray  # chains that met a non-finite energy or gradient and were stopped
     algorithm: Algorithm
@@ -61,14 +61,26 @@ class Path:
         return np.arange(len(self.x))[:, None] * np.broadcast_to(step, (self.chains,))
 
     @property
+    def acceptance_rate(self) -> np.ndarray:
+        """Mean probability of acceptance of each chain, (chains,); nan where nothing is decided."""
+        decided = np.isfinite(self.acceptance)
+        total = np.where(decided, self.acceptance, 0.0).sum(axis=0)
+        return np.where(decided.any(axis=0), total / np.maximum(decided.sum(axis=0), 1), np.nan)
+
+    @property
     def weights(self) -> np.ndarray:
         """Weights of the states x[1:], (steps, chains), which add up to one."""
         logs = self.log_weight.astype(float)
         if self._job.kernel.windowed:
             logs = _by_window(logs, self.complete)
         peak = logs.max()
-        raw = np.exp(logs - (peak if np.isfinite(peak) else 0.0))
-        return raw / max(raw.sum(), np.finfo(float).tiny)
+        if peak == -np.inf:
+            raise ValueError(
+                "no state has weight: no transition was completed at a recorded state; make more "
+                "steps, or record every one"
+            )
+        raw = np.exp(logs - peak)
+        return raw / raw.sum()
 
     def mean(self, values=None) -> np.ndarray:
         """Weighted mean over steps and chains, of x or of values shaped (steps, chains, …)."""
@@ -76,15 +88,36 @@ class Path:
         return np.tensordot(self.weights, values, axes=2)
 
     def ergodic_sample(self, n: int, seed: int = 0) -> np.ndarray:
-        """Draw n positions uniformly in un-scaled time, evenly from all chains (Alg. 2)."""
+        """Draw n positions uniformly in un-scaled time, evenly from all chains (Alg. 2).
+
+        For κ ≠ d a moment of scaled time counts e^((κ−d+1)r). The clock of a frozen chain stands.
+        """
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}")
+        flow = isinstance(self.algorithm, ESH) and self.algorithm.adjust is None
+        if not (flow or isinstance(self.algorithm, Unscaled)):
+            raise ValueError(
+                "ergodic sampling belongs to the un-adjusted ESH flow; draw from path.x[1:] by "
+                "path.weights instead"
+            )
+        times = self.time
+        if flow:
+            dim = self.u.shape[-1]
+            rate = weights.log_weight_by_speed(self.r.astype(float), self._kappa, dim)
+            # The unit of this clock is each chain's own, so that e^rate can't overflow.
+            step = np.asarray(self.algorithm.step_size, float) * self.every
+            times = ergodic.clock(np, rate - rate.max(axis=0), step, dim)
+        going = np.diff(times, axis=0) * np.isfinite(self.log_weight)
+        times = np.concatenate([np.zeros_like(times[:1]), np.cumsum(going, axis=0)])
+        (usable,) = np.nonzero(times[-1] > 0)
+        if not len(usable):
+            raise ValueError("every chain was frozen in its first step: there is nothing to draw")
         rng = np.random.default_rng(seed)
-        times, x = self.time, self.x.reshape(len(self.x), self.chains, -1)
-        rounds = [rng.permutation(self.chains) for _ in range(-(-n // self.chains))]
+        x = self.x.reshape(len(self.x), self.chains, -1)
+        rounds = [rng.permutation(usable) for _ in range(-(-n // len(usable)))]
         owner = np.concatenate(rounds)[:n]
         drawn = np.empty((n, x.shape[-1]), x.dtype)
-        for chain in range(self.chains):
+        for chain in usable:
             (mine,) = np.nonzero(owner == chain)
             if len(mine):
                 moments = rng.uniform(0, times[-1, chain], len(mine))
@@ -96,7 +129,7 @@ class Path:
 
         `reference_energy` is E₀ at the starts, (chains,), which were drawn from e^(−E₀). The mean
         of the weights estimates Z/Z₀. `exact=False` has the paper's form, which relies on the
-        conservation of the Hamiltonian.
+        conservation of the Hamiltonian. A frozen chain keeps the weight of its last state.
         """
         if not isinstance(self.algorithm, ESH) or self.algorithm.adjust is not None:
             raise ValueError("Jarzynski weights belong to the un-adjusted ESH flow")
@@ -106,9 +139,16 @@ class Path:
                 f"reference_energy must have shape ({self.chains},), got {reference.shape}"
             )
         dim = self.u.shape[-1]
+        # Where a coordinate was added, the flow's energy has its share, and so has the reference.
+        energy = self.hamiltonian - self._kappa * self.r
+        reference = reference + (energy - self.energy)[0]
         if exact:
-            return weights.jarzynski_exact(reference, self.energy, self.r, dim)
-        return weights.jarzynski(reference, self.energy[0], self.r)
+            return weights.jarzynski_exact(reference, energy, self.r, dim)
+        return weights.jarzynski(reference, energy[0], self.r, self._kappa, dim)
+
+    @property
+    def _kappa(self) -> float:
+        return float(self._problem.engine.to_numpy(self._job.params.kappa))
 
     def extend(self, steps: int, *, progress: bool = False) -> "Path":
         """The same path, `steps` steps longer: the numbers of a run that was never interrupted."""

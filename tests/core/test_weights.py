@@ -17,7 +17,7 @@ def test_closed_forms():
     np.testing.assert_allclose(weights.log_weight(energy, 3, 4), 0)
     np.testing.assert_allclose(weights.log_weight_by_speed(r, 4, 4), r)
     np.testing.assert_allclose(weights.log_weight_by_speed(r, 3, 4), 0)
-    np.testing.assert_allclose(weights.jarzynski(energy, 2.0, r), energy - 2 + r)
+    np.testing.assert_allclose(weights.jarzynski(energy, 2.0, r, 3.0, 3), energy - 2 + r)
     np.testing.assert_allclose(weights.jarzynski_exact(energy, 2.0, r, 4), energy - 2 - 3 * r)
 
 
@@ -32,11 +32,12 @@ def test_weights_differ_by_a_constant_along_an_exact_path(kappa):
     np.testing.assert_allclose(np.diff(by_energy + weights.work(energy, r, 3)), 0, atol=1e-12)
 
 
-def test_jarzynski_forms_agree_where_the_hamiltonian_is_conserved():
-    """κ = d: E(x₀) = E(x_t) + d r_t."""
+@pytest.mark.parametrize("kappa", [2.0, 3.0, 6.0])
+def test_jarzynski_forms_agree_where_the_hamiltonian_is_conserved(kappa):
+    """E(x₀) = E(x_t) + κ r_t."""
     r, first, reference = np.linspace(-1, 1, 5), 0.8, 0.3
-    paper = weights.jarzynski(reference, first, r)
-    exact = weights.jarzynski_exact(reference, first - 3 * r, r, 3)
+    paper = weights.jarzynski(reference, first, r, kappa, 3)
+    exact = weights.jarzynski_exact(reference, first - kappa * r, r, 3)
     np.testing.assert_allclose(paper, exact, atol=1e-14)
 
 

@@ -51,7 +51,8 @@ def test_shapes_and_values(name, engine):
     assert np.all(np.isfinite(path.x)) and np.all(np.isfinite(path.u))
     assert np.all(np.isfinite(path.log_weight[path.complete]))
     assert not np.any(np.isnan(path.log_weight))
-    assert np.all((path.acceptance >= 0) & (path.acceptance <= 1))
+    decided = path.acceptance[np.isfinite(path.acceptance)]
+    assert np.all((decided >= 0) & (decided <= 1))
     assert path.complete.dtype == path.frozen.dtype == np.bool_
     assert path.frozen.shape == (CHAINS,) and not path.frozen.any()
     assert path.weights.shape == (12, CHAINS)
@@ -60,7 +61,9 @@ def test_shapes_and_values(name, engine):
     np.testing.assert_allclose(path.x[0], START, rtol=1e-15)
     assert np.any(path.x[-1] != START, axis=-1).all()
     assert path.time.shape == (13, CHAINS) and np.all(np.diff(path.time, axis=0) > 0)
-    assert path.ergodic_sample(6, seed=1).shape == (6, DIM)
+    flow = isinstance(ALGORITHMS[name], schuss.ESH | schuss.Unscaled)
+    if flow and getattr(ALGORITHMS[name], "adjust", None) is None:
+        assert path.ergodic_sample(6, seed=1).shape == (6, DIM)
     np.testing.assert_allclose(
         path.energy, TARGET.energy(np, path.x.reshape(-1, DIM)).reshape(13, -1), rtol=1e-13
     )

@@ -42,7 +42,7 @@ def assert_close(path, want):
     np.testing.assert_array_equal(path.complete, want.complete)
     for field in SERIES + STEPS[:3]:
         a, b = getattr(path, field), getattr(want, field)
-        size = max(1, np.abs(b[np.isfinite(b)]).max())
+        size = np.abs(b[np.isfinite(b)]).max(initial=1)
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * size, err_msg=field)
 
 

@@ -70,7 +70,7 @@ def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
         info = Info(
             xp.where(complete, nothing, nothing - float("inf")),
             -log_ratio,
-            xp.exp(xp.minimum(log_ratio, nothing)),
+            xp.where(complete, xp.exp(xp.minimum(log_ratio, nothing)), nothing + float("nan")),
             complete,
         )
         return State(*here, *there, count=count), info

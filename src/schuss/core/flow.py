@@ -93,7 +93,7 @@ def kernel(
             # A frozen chain is where it is by accident: from then on it counts for nothing.
             count = log_weight(xp, new, log_time, params)
             count = xp.where(sound, count, xp.full_like(count, -float("inf")))
-        return new, Info(count, error, xp.ones_like(new.energy), sound)
+        return new, Info(count, error, xp.full_like(error, float("nan")), sound)
 
     def drifted(xp, point, share, params):
         h = params.step_size if share == 1 else share * params.step_size

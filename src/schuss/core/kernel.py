@@ -31,7 +31,7 @@ class Info(NamedTuple):
 
     log_weight: Any  # of the state reached; −inf while a transition is under way
     energy_error: Any  # change of the conserved quantity over the step or the proposal
-    acceptance: Any  # probability of the last decision, one where nothing is decided
+    acceptance: Any  # probability of the decision taken, nan where none is
     complete: Any  # whether a transition ended with this step
 
 

@@ -118,7 +118,7 @@ def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
             count=xp.where(complete, zero, count),
             back=xp.where(complete, fresh_back, state.back),
         )
-        return new, Info(log_weight, error, xp.ones_like(error), complete)
+        return new, Info(log_weight, error, xp.full_like(error, float("nan")), complete)
 
     def observe(xp, state: State, params: Params) -> Seen:
         """The draw of the last call; the velocity is the window's at its origin."""

@@ -80,7 +80,7 @@ def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
         info = Info(
             xp.where(complete, nothing, nothing - float("inf")),
             error,
-            xp.where(first, xp.exp(-xp.maximum(error, nothing)), nothing),
+            xp.where(first, xp.exp(-xp.maximum(error, nothing)), nothing + float("nan")),
             complete,
         )
         count = xp.where(complete, xp.zeros_like(count), count)

@@ -26,9 +26,9 @@ def log_weight_by_speed(r, kappa, dim):
     return (kappa - dim + 1) * r
 
 
-def jarzynski(reference_energy, energy, r):
-    """Eq. 9 and Alg. 4: E₀(x₀) − E(x₀) + r_t, right as far as the Hamiltonian is conserved."""
-    return reference_energy + r - energy
+def jarzynski(reference_energy, energy, r, kappa, dim):
+    """Eq. 9 and Alg. 4: E₀(x₀) − E(x₀) + r_t at κ = d, right while the Hamiltonian is conserved."""
+    return reference_energy - energy + log_weight_by_speed(r, kappa, dim)
 
 
 def jarzynski_exact(reference_energy, energy, r, dim):

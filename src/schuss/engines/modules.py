@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import types
 
 import torch
 from torch.nn.utils import parametrize
@@ -24,18 +25,30 @@ def modules(energy) -> list[torch.nn.Module]:
 
 
 def _held(part) -> list:
+    """What a callable or a container refers to, as far as a module can be found that way."""
     if isinstance(part, functools.partial):
         return [part.func, *part.args, *part.keywords.values()]
     if isinstance(part, list | tuple):
         return list(part)
     if isinstance(part, dict):
         return list(part.values())
+    if isinstance(part, types.FunctionType):
+        cells = [cell.cell_contents for cell in part.__closure__ or () if _filled(cell)]
+        named = [part.__globals__.get(name) for name in part.__code__.co_names]
+        own = [
+            value
+            for value in named
+            if isinstance(value, torch.nn.Module)
+            or (isinstance(value, types.FunctionType) and value.__globals__ is part.__globals__)
+        ]
+        return [*cells, *own, *(part.__defaults__ or ()), *(part.__kwdefaults__ or {}).values()]
+    if isinstance(part, types.MethodType):
+        return [part.__self__, part.__func__]
+    if isinstance(part, type | types.ModuleType | torch.Tensor) or not hasattr(part, "__dict__"):
+        return []
     if dataclasses.is_dataclass(part):
         return [getattr(part, field.name) for field in dataclasses.fields(part)]
-    cells = getattr(part, "__closure__", None) or ()
-    held = [cell.cell_contents for cell in cells if _filled(cell)]
-    owner = getattr(part, "__self__", None)
-    return held if owner is None else [owner, *held]
+    return [value for value in vars(part).values() if isinstance(value, torch.nn.Module)]
 
 
 def _filled(cell):

@@ -70,6 +70,11 @@ class Gradient:
         """Energies and gradients at x."""
         if torch.compiler.is_compiling():
             return _functional(self.energies, x)
+        if torch.is_inference_mode_enabled():
+            raise ValueError(
+                "gradients can't be taken under torch.inference_mode(); sample outside of it, or "
+                "under torch.no_grad()"
+            )
         with torch.enable_grad():
             y = x.detach().requires_grad_()
             energy = self.energies(y)

@@ -1,0 +1,185 @@
+"""What a path says of itself, where the plain case isn't the only one."""
+
+import numpy as np
+import pytest
+import torch
+
+import schuss
+from schuss import ESH, HMC, ULA, Noise, Sampler, Unscaled
+
+
+def quartic(x):
+    return np.sum(x**4, axis=-1) / 4, x**3
+
+
+def bowl(x):
+    return np.sum(x**2, axis=-1) / 2, x
+
+
+@pytest.mark.parametrize("kappa", [1.0, 2.0, 6.0])
+def test_ergodic_samples_for_any_kappa(kappa):
+    """E[E] = ½ in d = 2; chains of 400 steps differ by .4 or so: 5 sigma of 500 of them."""
+    init = np.random.default_rng(0).standard_normal((500, 2))
+    sampler = ESH(step_size=0.1, kappa=kappa, refresh=3.0)
+    path = schuss.trajectory(value_and_grad=quartic, init=init, sampler=sampler, steps=400)
+    energy = quartic(path.ergodic_sample(20_000))[0]
+    assert abs(energy.mean() - 0.5) < 5 * 0.4 / 500**0.5
+
+
+@pytest.mark.parametrize("sampler", [HMC(), ULA(), ESH(adjust="endpoint"), ESH(adjust="orbit")])
+def test_ergodic_samples_belong_to_the_flow(sampler):
+    path = schuss.trajectory(value_and_grad=bowl, init=np.ones((3, 2)), sampler=sampler, steps=20)
+    with pytest.raises(ValueError, match=r"^ergodic sampling belongs to the un-adjusted ESH flow"):
+        path.ergodic_sample(5)
+    newton = schuss.trajectory(
+        value_and_grad=bowl, init=np.ones((3, 2)), sampler=Unscaled(), steps=20
+    )
+    assert newton.ergodic_sample(5).shape == (5, 2)
+
+
+def wall(x):
+    energy, g = bowl(x)
+    return np.where(x[:, 0] > 1, np.nan, energy), g
+
+
+def test_the_clock_of_a_frozen_chain_stands():
+    init = np.random.default_rng(0).uniform(-0.5, 0.5, (50, 2))
+    path = schuss.trajectory(value_and_grad=wall, init=init, steps=2000, seed=1)
+    assert path.frozen.any()
+    drawn = path.ergodic_sample(2000)
+    last = path.x[-1, path.frozen]
+    stuck = np.any(np.all(drawn[:, None] == last[None], axis=-1), axis=1)
+    assert stuck.mean() < 0.02
+
+
+def test_nothing_but_frozen_chains():
+    path = schuss.trajectory(
+        value_and_grad=wall, init=[[0.99, 0.0]], velocity=[[1.0, 0.0]], steps=5
+    )
+    assert path.frozen.all()
+    with pytest.raises(ValueError, match=r"^every chain was frozen in its first step"):
+        path.ergodic_sample(3)
+    with pytest.raises(ValueError, match=r"^no state has weight"):
+        path.mean()
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_jarzynski_in_one_dimension(exact):
+    """From N(0, 1) to itself: Z/Z₀ = 1, to 5 standard errors of 4000 chains."""
+    x0 = np.random.default_rng(0).standard_normal((4000, 1))
+    path = schuss.trajectory(value_and_grad=bowl, init=x0, sampler=ESH(step_size=0.05), steps=20)
+    weights = np.exp(path.jarzynski(x0[:, 0] ** 2 / 2, exact=exact)[-1])
+    assert abs(weights.mean() - 1) < 5 * weights.std() / 4000**0.5 + 0.005
+
+
+@pytest.mark.parametrize("kappa", [2.0, 6.0])
+def test_jarzynski_for_any_kappa(kappa):
+    """From N(0, I₃) to E = 2|x|²: Z/Z₀ = 1/8, by the paper's form at a small step."""
+    x0 = np.random.default_rng(1).standard_normal((20_000, 3))
+    path = schuss.trajectory(
+        value_and_grad=lambda x: (2 * np.sum(x**2, axis=-1), 4 * x),
+        init=x0,
+        sampler=ESH(step_size=0.02, kappa=kappa),
+        steps=40,
+    )
+    weights = np.exp(path.jarzynski(np.sum(x0**2, axis=-1) / 2, exact=False)[-1])
+    assert abs(weights.mean() - 0.125) < 5 * weights.std() / 20_000**0.5 + 1e-3
+
+
+def test_acceptance_is_of_decisions():
+    path = schuss.trajectory(
+        value_and_grad=quartic, init=np.ones((20, 3)), sampler=HMC(0.8, steps=5), steps=100
+    )
+    assert np.array_equal(np.isfinite(path.acceptance), path.complete)
+    np.testing.assert_allclose(path.acceptance_rate, path.acceptance[4::5].mean(axis=0))
+    flow = schuss.trajectory(value_and_grad=quartic, init=np.ones((20, 3)), steps=5)
+    assert np.isnan(flow.acceptance_rate).all()
+
+
+@pytest.mark.parametrize("keep", ["reservoir", "moments"])
+def test_less_than_one_transition(keep):
+    for sampler, least in ((ESH(adjust="orbit", steps=20), 19), (HMC(steps=5), 5)):
+        with pytest.raises(ValueError, match=f"^steps must be at least {least}, the length of"):
+            Sampler(sampler, steps=least - 1, keep=keep)
+        Sampler(sampler, steps=least, keep=keep)
+
+
+def test_injected_noise_in_one_dimension():
+    noise = Noise(np.random.default_rng(0).standard_normal((5, 3, 2)), None)
+    path = schuss.trajectory(
+        value_and_grad=bowl, init=np.ones((3, 1)), sampler=ESH(refresh=1.0), steps=4, noise=noise
+    )
+    assert path.x.shape == (5, 3, 1)
+
+
+def test_generators_are_for_torch():
+    with pytest.raises(ValueError, match=r"^seed must be a whole number with engine='numpy'"):
+        schuss.trajectory(value_and_grad=bowl, init=np.ones((3, 2)), seed=torch.Generator())
+
+
+def test_calls_with_a_generator_share_nothing():
+    """In one dimension the added coordinate is drawn too: it must be another in every call."""
+    sampler = Sampler(seed=torch.Generator().manual_seed(0), steps=3)
+    first, second = (sampler(lambda x: x[:, 0] ** 2, torch.ones(4, 1)) for _ in range(2))
+    assert not torch.any(first == second)
+
+
+def test_metric_and_box_in_the_order_of_the_image():
+    x = torch.zeros(3, 2, 2, 2).to(memory_format=torch.channels_last)
+    x = x + 0.01 * torch.randn(3, 2, 2, 2, generator=torch.Generator().manual_seed(0))
+    metric = np.stack([np.full((2, 2), 1e-3), np.ones((2, 2))])
+    upper = np.stack([np.full((2, 2), 0.1), np.full((2, 2), 9.0)])
+    for shape in ((2, 2, 2), (8,)):
+        energy = lambda z: (z**2).sum((1, 2, 3)) * 1e-6  # noqa: E731
+        scaled = ESH(0.5, metric=metric.reshape(shape))
+        moved = schuss.trajectory(energy=energy, init=x, sampler=scaled, steps=10).x
+        spread = np.abs(moved - moved[0]).max(axis=(0, 1, 3, 4))
+        assert spread[0] < 0.01 and spread[1] > 1
+        boxed = ESH(0.5, box=(-upper.reshape(shape), upper.reshape(shape)))
+        held = schuss.trajectory(energy=energy, init=x, sampler=boxed, steps=50).x
+        reach = np.abs(held).max(axis=(0, 1, 3, 4))
+        assert reach[0] <= 0.1 + 1e-6 < 1 < reach[1]
+
+
+NET = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1))
+
+
+def of_a_global(x):
+    return NET(x)
+
+
+class Holder:
+    def __init__(self):
+        self.net = NET
+
+    def __call__(self, x):
+        return self.net(x)
+
+    def energy(self, x):
+        return self.net(x)
+
+
+@pytest.mark.parametrize(
+    "energy",
+    [of_a_global, lambda x: of_a_global(x), Holder(), Holder().energy, lambda x, net=NET: net(x)],
+    ids=["global", "function of a global", "object", "method", "default"],
+)
+def test_modules_are_found_wherever_they_are_held(energy):
+    NET.train()
+    before = NET[1].running_mean.clone()
+    Sampler(steps=2)(energy, torch.randn(8, 2))
+    assert torch.equal(NET[1].running_mean, before)
+    assert NET.training and all(p.requires_grad for p in NET.parameters())
+
+
+def test_inference_mode():
+    with (
+        torch.inference_mode(),
+        pytest.raises(ValueError, match=r"^gradients can't be taken under"),
+    ):
+        Sampler(steps=2)(lambda x: (x * x).sum(-1), torch.ones(3, 2))
+
+
+def test_half_precision_positions():
+    with pytest.raises(ValueError, match=r"^init has dtype float16, too coarse"):
+        schuss.trajectory(value_and_grad=bowl, init=np.ones((3, 2), np.float16))
