@@ -24,7 +24,7 @@ from schuss.engines.engine import (
     step,
     tick,
 )
-from schuss.engines.modules import check_parameters, evaluation
+from schuss.engines.modules import check_parameters, evaluation, modules
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +100,8 @@ def _functional(energies, x):
 class Torch:
     """Loops in Python around eager, compiled or graphed steps.
 
-    `compile` fuses a whole step, gradient included, and on a GPU replays it as a CUDA graph.
+    `compile` fuses a whole step, gradient included, and on a GPU replays it as a CUDA graph, which
+    sees weights that change but not other attributes of the network.
     `gradient_dtype` (say torch.bfloat16) is the precision inside the energy; positions,
     velocities and sums keep theirs.
     """
@@ -258,11 +259,17 @@ MOST_GRAPHS = 8
 
 
 def _graph(advance, job, state, gathered, uniforms):
-    """The graph for tensors of these shapes, captured when they are first seen."""
+    """The graph for tensors of these shapes and weights in these places, captured once."""
     noise = _noise(job, torch.Generator(state.x.device), state.x, 0)
     uniform = torch.zeros_like(state.x[:, 0]) if uniforms else None
     inputs = (state, gathered, noise, uniform, job.params, job.frames)
-    key = (advance, *((leaf.shape, leaf.dtype, leaf.device) for leaf in leaves(inputs)))
+    weights = tuple(
+        tensor.data_ptr()
+        for module in modules(job.grad_fn.energy)
+        for tensor in (*module.parameters(), *module.buffers())
+    )
+    shapes = tuple((leaf.shape, leaf.dtype, leaf.device) for leaf in leaves(inputs))
+    key = (advance, weights, shapes)
     if key not in _GRAPHS:
         if len(_GRAPHS) == MOST_GRAPHS:
             del _GRAPHS[next(iter(_GRAPHS))]
