@@ -1,7 +1,5 @@
 """Ergodicity in small: what is trapped, what isn't chaotic, and what refreshment mends."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -9,17 +7,12 @@ from schuss.paper.ergodicity import ITEM, modes_visited
 from schuss.paper.item import Settings
 from schuss.plotting import style
 
-
-def _run(settings):
-    done = []
-    values = ITEM.compute(settings, done.append)
-    assert len(done) == ITEM.parts(settings)
-    return json.loads(json.dumps(values, allow_nan=False))
+from .running import run
 
 
 @pytest.fixture(scope="module")
 def result():
-    return _run(Settings(quick=True))
+    return run(ITEM, Settings(quick=True))
 
 
 def test_modes_visited_counts_the_nearest_centres():
@@ -49,7 +42,7 @@ def test_the_long_path_keeps_its_energy(result):
 
 @pytest.mark.slow
 def test_full_size_facts():
-    full = _run(Settings())
+    full = run(ITEM, Settings())
     assert ITEM.verdict(full) == "holds in part"
     assert min(full["long"]["modes"]) == 8
     assert np.median(full["long"]["mmd"]) < 0.005

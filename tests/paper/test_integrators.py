@@ -1,7 +1,6 @@
 """The integrators' figures in small."""
 
 import builtins
-import json
 
 import numpy as np
 import pytest
@@ -11,17 +10,12 @@ from schuss.paper.integrators import ITEM, METHODS, one_per_chain
 from schuss.paper.item import Settings
 from schuss.plotting import style
 
-
-def _run(settings):
-    done = []
-    values = ITEM.compute(settings, done.append)
-    assert len(done) == ITEM.parts(settings)
-    return json.loads(json.dumps(values, allow_nan=False))
+from .running import run
 
 
 @pytest.fixture(scope="module")
 def result():
-    return _run(Settings(quick=True))
+    return run(ITEM, Settings(quick=True))
 
 
 def test_one_per_chain_is_uniform_in_time():
@@ -75,7 +69,7 @@ def test_without_diffrax_the_error_says_what_to_install(monkeypatch):
 @pytest.mark.slow
 def test_full_size_facts():
     """|ΔH| as independent code gave it, .035 and 3.9 (the start's seed matters); MMD² on MOG."""
-    full = _run(Settings())
+    full = run(ITEM, Settings())
     assert full["conservation"]["0.01"]["mean"] == pytest.approx(0.035, rel=0.3)
     assert full["conservation"]["0.1"]["mean"] == pytest.approx(3.9, rel=0.2)
     at = dict(zip(full["gradients"], full["targets"]["MOG"]["rows"]["leap"]["mmd"], strict=True))

@@ -1,7 +1,5 @@
 """The Jarzynski figure in small: log Z of a Gaussian, with the paper's weights and exact ones."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -9,17 +7,12 @@ from schuss.paper.item import Settings
 from schuss.paper.jarzynski import ITEM, log_mean, random_gaussian
 from schuss.plotting import style
 
-
-def _run(settings):
-    done = []
-    values = ITEM.compute(settings, done.append)
-    assert len(done) == ITEM.parts(settings)
-    return json.loads(json.dumps(values, allow_nan=False))
+from .running import run
 
 
 @pytest.fixture(scope="module")
 def result():
-    return _run(Settings(quick=True))
+    return run(ITEM, Settings(quick=True))
 
 
 def test_log_mean_against_a_plain_mean():
@@ -55,7 +48,7 @@ def test_estimates_agree_with_the_truth_while_h_is_conserved(result):
 @pytest.mark.slow
 def test_coarse_steps_spoil_the_papers_weights_only():
     """Full size: the paper's form is off by more than five standard errors, the exact one not."""
-    full = _run(Settings())
+    full = run(ITEM, Settings())
     last = {form: full["runs"]["coarse"][form] for form in ("paper", "exact")}
     off = {
         form: (run["log_z"][-1] - full["log_z"]) / run["error"][-1] for form, run in last.items()

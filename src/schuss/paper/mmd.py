@@ -288,13 +288,6 @@ def parts(settings: Settings) -> int:
     return len(NAMES) * len(samplers.size(settings).targets)
 
 
-def public(settings: Settings) -> float:
-    """The chains alone, without the MMD; tuned NUTS isn't in the public code."""
-    size = samplers.size(settings)
-    chains = size.chains * len(samplers.TABLE)
-    return sum(samplers.public_seconds(name, size.gradients, chains) for name in size.targets)
-
-
 ITEM = Item(
     name="mmd",
     title="MMD against gradients",
@@ -304,5 +297,5 @@ ITEM = Item(
     tell=tell,
     verdict=verdict,
     parts=parts,
-    public=public,
+    public=samplers.public_suite,
 )

@@ -11,6 +11,11 @@ HEAD = """# The paper, reproduced
 Each section rebuilds one table or figure of *Hamiltonian Dynamics with Non-Newtonian Momentum for
 Rapid Sampling* (Ver Steeg and Galstyan, 2021) from nothing: `schuss reproduce NAME`, or
 `schuss reproduce all`. This page is written by the same command, from the results beside it.
+
+The paper's public code wasn't run for this page: its time is estimated from the steps of each item
+and from seconds per step measured on one core. Its comparison of samplers runs one chain after the
+other, which the estimate follows, and one such run serves several figures, while here each item is
+counted from nothing, on both sides.
 """
 
 

@@ -79,6 +79,13 @@ def public_seconds(target: str, steps: int, chains: int) -> float:
     return chains * steps * PUBLIC_STEP["mog" if target[:3] in ("mog", "scg") else "icg", 1]
 
 
+def public_suite(settings: Settings) -> float:
+    """Seconds of the public code for the samplers of Table 1 on all targets, chains alone."""
+    asked = size(settings)
+    chains = asked.chains * len(TABLE)
+    return sum(public_seconds(name, asked.gradients, chains) for name in asked.targets)
+
+
 class Chains(NamedTuple):
     """States by gradients spent, (gradients + 1, chains, dim), the start first."""
 
