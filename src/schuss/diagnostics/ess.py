@@ -133,4 +133,6 @@ def _finite_rhat(arviz, column: Array, method: str) -> float:
     if _constant(column):
         return np.inf
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(arviz.rhat(column, method=method))
+        value = float(arviz.rhat(column, method=method))
+    # Chains that differ and never move: ∞, for which ArviZ's compiled variance gives nan.
+    return np.inf if np.isnan(value) else value
