@@ -154,7 +154,7 @@ class Path:
         """The same path, `steps` steps longer: the numbers of a run that was never interrupted."""
         done = (len(self.x) - 1) * self.every
         steps, _ = _check_steps(steps, self.every)
-        more = _follow(
+        more = follow(
             self._problem,
             self._job,
             self._state,
@@ -229,10 +229,11 @@ def trajectory(
     if job.kernel.windowed and every > 1:
         raise ValueError("every must be 1 with adjust='orbit', whose windows it would tear apart")
     seen = [[problem.engine.to_numpy(part)[None] for part in first]]
-    return _follow(problem, job, state, seen, algorithm, 0, steps, every, progress)
+    return follow(problem, job, state, seen, algorithm, 0, steps, every, progress)
 
 
-def _follow(problem, job, state, seen, algorithm, done, steps, every, progress) -> Path:
+def follow(problem, job, state, seen, algorithm, done, steps, every, progress=False) -> Path:
+    """Make `steps` steps and join what was seen before to what is seen on the way."""
     engine, infos = problem.engine, []
     check_noise(job, state.x, done + steps)
     for count in chunks(steps // every, CHUNK, "path", progress):

@@ -12,7 +12,7 @@ from schuss.core.kernel import Info, Kernel, Noise, Seen
 class Record(NamedTuple):
     """States along a path, with time along the first axis."""
 
-    seen: Seen
+    seen: Any  # what `show` makes of them
     info: Info
 
 
@@ -64,9 +64,13 @@ class Engine(Protocol):
         ...
 
     def record(
-        self, job: Job, state, first: int, count: int, every: int
+        self, job: Job, state, first: int, count: int, every: int, show=None, room=None
     ) -> tuple[Any, Any, Record]:
-        """Make `count · every` steps after step `first`: the state, the source and a Record."""
+        """Make `count · every` steps after step `first`: the state, the source and a Record.
+
+        `show(xp, job, state)` is what a state shows, `look` unless given. With `room`, what is
+        compiled holds up to so many states and serves every count up to it.
+        """
         ...
 
     def collect(
@@ -83,6 +87,19 @@ def look(xp, job: Job, state) -> Seen:
         return seen
     energy = seen.energy - potential(xp, job.frames, seen.x)
     return seen._replace(x=to_x(xp, job.frames, seen.x), energy=energy)
+
+
+class Bare(NamedTuple):
+    """A state in the coordinates of its kernel, as it is."""
+
+    x: Any
+    energy: Any
+    g: Any
+
+
+def bare(xp, job: Job, state) -> Bare:
+    """Position, energy and gradient, without a change of coordinates for each state."""
+    return Bare(state.x, state.energy, state.g)
 
 
 def step(xp, job: Job, state, noise):

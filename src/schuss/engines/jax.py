@@ -55,8 +55,12 @@ class Gradient:
 
 @dataclasses.dataclass(frozen=True)
 class Jax:
-    """Compiled loops. Runs in 64 bits where the positions have them, whatever the global switch."""
+    """Compiled loops. Runs in 64 bits where the positions have them, whatever the global switch.
 
+    Chains are spread over the first `devices` of the devices there are, or over all.
+    """
+
+    devices: int | None = None
     name = "jax"
     xp = jnp
 
@@ -89,14 +93,25 @@ class Jax:
     def start(self, job: Job, z, velocity=None):
         """The state at step 0, its chains shared out among the devices."""
         with precision(z.dtype):
-            return _start(*_static(job), *_traced(job), spread(z), velocity)
+            return _start(*_static(job), *_traced(job), spread(z, self.devices), velocity)
 
-    def record(self, job: Job, state, first, count, every):
-        """One scan over the recorded states, and inside it one over the steps between them."""
+    def record(self, job: Job, state, first, count, every, show=None, room=None):
+        """One loop over the recorded states, and inside it one over the steps between them."""
+        room = room or count
         with precision(state.x.dtype):
+            state = jax.tree.map(lambda part: spread(part, self.devices), state)
             state, record = _record(
-                *_static(job), count, every, *_traced(job), state, np.int32(first)
+                *_static(job),
+                show or look,
+                room,
+                every,
+                *_traced(job),
+                state,
+                np.int32(first),
+                np.int32(count),
             )
+        if count < room:
+            record = jax.tree.map(lambda rows: np.asarray(rows)[:count], record)
         return state, job.source, record
 
     def collect(self, job: Job, state, kept, first, count, collection):
@@ -115,9 +130,9 @@ def precision(dtype):
     return jax.enable_x64(True) if dtype == np.float64 else contextlib.nullcontext()
 
 
-def spread(x):
+def spread(x, most: int | None = None):
     """Share the chains out among the local devices where they divide evenly."""
-    devices = jax.local_devices()
+    devices = jax.local_devices()[:most]
     if len(devices) == 1 or len(x) % len(devices):
         return x
     mesh = jax.sharding.Mesh(np.asarray(devices), ("chains",))
@@ -179,8 +194,8 @@ def _start(kernel, grad_fn, params, source, frames, z, velocity):
     return begin(jnp, job, z, _noise(job, z, 0, starting=True), velocity)
 
 
-@functools.partial(jax.jit, static_argnames=("kernel", "grad_fn", "count", "every"))
-def _record(kernel, grad_fn, count, every, params, source, frames, state, first):
+@functools.partial(jax.jit, static_argnames=("kernel", "grad_fn", "show", "room", "every"))
+def _record(kernel, grad_fn, show, room, every, params, source, frames, state, first, count):
     job = Job(kernel, grad_fn, params, source, frames)
 
     def advance(carry, _):
@@ -188,14 +203,22 @@ def _record(kernel, grad_fn, count, every, params, source, frames, state, first)
         state, info = step(jnp, job, state, _noise(job, state.x, t + 1))
         return (state, t + 1, info), None
 
-    def remember(carry, _):
+    def remember(state, t):
         # The first of the steps stands outside the inner scan: it makes the info to carry.
-        carry, _ = advance((*carry, None), None)
-        (state, t, info), _ = jax.lax.scan(advance, carry, length=every - 1)
-        return (state, t), Record(look(jnp, job, state), info)
+        carry, _ = advance((state, t, None), None)
+        if every > 1:
+            carry, _ = jax.lax.scan(advance, carry, length=every - 1)
+        state, _, info = carry
+        return state, Record(show(jnp, job, state), info)
 
-    (state, _), record = jax.lax.scan(remember, (state, first), length=count)
-    return state, record
+    def body(k, carry):
+        state, rows = carry
+        state, row = remember(state, first + k * every)
+        return state, jax.tree.map(lambda all, one: all.at[k].set(one), rows, row)
+
+    _, row = jax.eval_shape(remember, state, first)
+    rows = jax.tree.map(lambda one: jnp.zeros((room, *one.shape), one.dtype), row)
+    return jax.lax.fori_loop(0, count, body, (state, rows))
 
 
 @functools.partial(jax.jit, static_argnames=("kernel", "grad_fn", "collection"))

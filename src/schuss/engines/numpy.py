@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from schuss.core.kernel import Info, Noise, Seen
+from schuss.core.kernel import Noise
 from schuss.engines.engine import (
     Job,
     Record,
@@ -64,17 +64,17 @@ class Numpy:
         with np.errstate(all="ignore"):
             return begin(np, job, z, _noise(job, z, 0, starting=True), velocity)
 
-    def record(self, job: Job, state, first, count, every):
+    def record(self, job: Job, state, first, count, every, show=None, room=None):
         """Loop and remember."""
-        seen, infos, info = [], [], None
+        show, seen, infos, info = show or look, [], [], None
         with np.errstate(all="ignore"):
             for t in range(first + 1, first + count * every + 1):
                 state, info = step(np, job, state, _noise(job, state.x, t))
                 if (t - first) % every == 0:
-                    seen.append(look(np, job, state))
+                    seen.append(show(np, job, state))
                     infos.append(info)
-        stacked = (tuple(map(np.stack, zip(*rows, strict=True))) for rows in (seen, infos))
-        return state, job.source, Record(Seen(*next(stacked)), Info(*next(stacked)))
+        stacked = [type(rows[0])(*map(np.stack, zip(*rows, strict=True))) for rows in (seen, infos)]
+        return state, job.source, Record(*stacked)
 
     def collect(self, job: Job, state, kept, first, count, collection):
         """Loop and forget."""

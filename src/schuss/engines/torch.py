@@ -9,7 +9,7 @@ import array_api_compat.torch as xp
 import numpy as np
 import torch
 
-from schuss.core.kernel import Info, Noise, Seen
+from schuss.core.kernel import Noise
 from schuss.engines.cuda_graph import Graph, leaves, rebuild
 from schuss.engines.engine import (
     Job,
@@ -144,18 +144,21 @@ class Torch:
             noise = _noise(job, job.source, z, 0, starting=True)
             return begin(xp, job, z, noise, velocity)
 
-    def record(self, job: Job, state, first, count, every):
+    def record(self, job: Job, state, first, count, every, show=None, room=None):
         """Loop and remember, on the host."""
-        source, rows = _fork(job.source), []
+        source, show, seen, infos = _fork(job.source), show or look, [], []
         with evaluation(job.grad_fn.energy, cache=not self.compile), torch.no_grad():
             advance = self._made(_stepping, job.kernel, job.grad_fn)
             for t in range(first + 1, first + count * every + 1):
                 noise = _noise(job, source, state.x, t)
                 state, info = advance(state, noise, job.params, job.frames)
                 if (t - first) % every == 0:
-                    rows.append(tuple(a.cpu() for a in (*look(xp, job, state), *info)))
-        stacked = [torch.stack(column) for column in zip(*rows, strict=True)]
-        return state, source, Record(Seen(*stacked[:5]), Info(*stacked[5:]))
+                    seen.append(rebuild(torch.Tensor.cpu, show(xp, job, state)))
+                    infos.append(rebuild(torch.Tensor.cpu, info))
+        stacked = [
+            type(rows[0])(*map(torch.stack, zip(*rows, strict=True))) for rows in (seen, infos)
+        ]
+        return state, source, Record(*stacked)
 
     def collect(self, job: Job, state, kept, first, count, collection):
         """Loop and forget; nothing in the loop waits for the device."""
