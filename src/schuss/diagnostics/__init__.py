@@ -20,6 +20,15 @@ from schuss.diagnostics.mmd import (
     reference,
 )
 from schuss.diagnostics.paper_ess import paper_ess
+from schuss.diagnostics.vectorised import (
+    ess_and_rhat,
+    fast_ess,
+    fast_rhat,
+    nested_rhat,
+    rank_ess,
+    rank_ess_and_rhat,
+    rank_rhat,
+)
 from schuss.diagnostics.virial import virial, virial_bias
 from schuss.diagnostics.weights import (
     max_weight,
@@ -39,15 +48,22 @@ __all__ = [
     "convergence",
     "energy_error_variance",
     "ess",
+    "ess_and_rhat",
+    "fast_ess",
+    "fast_rhat",
     "hamiltonian_error",
     "lyapunov",
     "max_weight",
     "median_squared_distance",
     "mmd2",
     "mmd2_interval",
+    "nested_rhat",
     "normalise",
     "null_level",
     "paper_ess",
+    "rank_ess",
+    "rank_ess_and_rhat",
+    "rank_rhat",
     "ratio_jackknife",
     "reference",
     "rhat",
