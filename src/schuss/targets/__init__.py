@@ -1,7 +1,8 @@
-"""Test energies: the paper's, and a few more whose truth is known."""
+"""Test energies: the paper's, a few more whose truth is known, and a library of posteriors."""
 
 from collections.abc import Callable
 
+from schuss.targets import posteriors
 from schuss.targets.funnel import funnel
 from schuss.targets.gaussian import gaussian, icg, icg_rotated, isotropic, scg, scg_bias
 from schuss.targets.mixture import mixture, mog, mog_prior, toy_mog
@@ -35,10 +36,12 @@ TARGETS: dict[str, Callable[[], Target]] = {
 
 
 def get(name: str) -> Target:
-    """The target registered under `name`."""
-    if name not in TARGETS:
-        raise ValueError(f"name must be a known target, got {name!r}; pass one of {list(TARGETS)}")
-    return TARGETS[name]()
+    """The target or posterior registered under `name`; underscores may stand for hyphens."""
+    known = TARGETS | posteriors.POSTERIORS
+    key = name.replace("_", "-")
+    if key not in known:
+        raise ValueError(f"name must be a known target, got {name!r}; pass one of {list(known)}")
+    return known[key]()
 
 
 __all__ = [
@@ -59,6 +62,7 @@ __all__ = [
     "mog",
     "mog_prior",
     "pinwheel",
+    "posteriors",
     "quartic",
     "rings",
     "roller_coaster",
