@@ -1,0 +1,1 @@
+"""Changes of variables, one file for each."""
