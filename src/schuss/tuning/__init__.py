@@ -1,0 +1,1 @@
+"""Decisions that are taken on the host, between two calls of a compiled loop."""

@@ -1,0 +1,40 @@
+"""When the energy has stopped falling, and where a path of energies has settled."""
+
+import math
+
+import numpy as np
+
+LEAST, MOST = 4, 40
+"""Chunks that burn-in takes."""
+
+
+def over(means: np.ndarray, dim: int) -> bool:
+    """Whether burn-in is, from each chunk's mean energy (chunks, chains).
+
+    In units of σ = √(d/2), the spread of the energy of a Gaussian: the fall over the last `LEAST`
+    chunks is small on average and for every chain, and no chain stands far above the others. A
+    slow fall from afar hides in the scatter of a single chunk.
+    """
+    if len(means) >= MOST:
+        return True
+    if len(means) < LEAST:
+        return False
+    sigma = math.sqrt(dim / 2)
+    fall, last = means[-LEAST] - means[-1], means[-1]
+    apart = last.max() - np.median(last)
+    return bool(fall.mean() < 0.5 * sigma and fall.max() < 3 * sigma and apart < 6 * sigma)
+
+
+def stragglers(energy: np.ndarray, dim: int) -> np.ndarray:
+    """Which chains are far above the median energy."""
+    return energy > np.median(energy) + 10 * math.sqrt(dim / 2)
+
+
+def settled(means: np.ndarray, spread: float) -> int:
+    """The first chunk by which every chain's mean energy has been as low as it is later on.
+
+    `means` (chunks, chains) are compared with the second half's mean plus twice the `spread`.
+    """
+    level = means[len(means) // 2 :].mean() + 2 * spread
+    reached = np.logical_or.accumulate(means <= level, axis=0).all(axis=1)
+    return int(np.argmax(reached)) if reached.any() else len(means) // 2

@@ -1,0 +1,124 @@
+"""The metric from draws and their gradients: scales, and directions where scales aren't enough.
+
+Draws alone know the covariance Σ to a relative error √(2/n). Gradients have covariance Σ⁻¹ on a
+Gaussian, so that the ratio of the two knows its scale without error: s = (var x/var g)^¼. In
+coordinates scaled so, the geometric mean of A = cov x and B⁻¹ = (cov g)⁻¹,
+
+    M = B^(−½) (B^½ A B^½)^½ B^(−½),
+
+keeps its eigenvalues outside [½, 2]; inside, a direction isn't worth its cost.
+"""
+
+import numpy as np
+
+from schuss.coordinates import Diagonal, LowRank
+
+Metric = Diagonal | LowRank
+
+RANKS = (32, 128)
+"""The number of directions is rounded up to one of these: few sizes, few compilations."""
+
+SMALL = 32
+"""Up to this dimension directions cost so little that there is always room for all of them."""
+
+NO_FORCE = 1e-20
+"""Chains that have moved by 10⁻⁵ of a deviation have var x · var g of this size."""
+
+DENSEST = 200
+"""Up to this dimension directions are looked for in the full space."""
+
+
+def scales(x: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """(var x/var g)^¼ of draws (n, dim), one where it can't be told.
+
+    Densities have var x · var g ≥ 1. Where it is next to nothing there is no force but rounding
+    errors, and a scale from those would grow without end.
+    """
+    with np.errstate(all="ignore"):
+        spread, force = np.var(x, axis=0), np.var(g, axis=0)
+        s = (spread / force) ** 0.25
+    return np.where(np.isfinite(s) & (spread * force > NO_FORCE), s, 1.0)
+
+
+def scales_by_chain(x: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """The geometric mean over chains of each one's own scales, from (draws, chains, dim)."""
+    each = [np.log(scales(x[:, k], g[:, k])) for k in range(x.shape[1])]
+    return np.exp(np.mean(each, axis=0))
+
+
+def unit(dim: int) -> Metric:
+    """No metric."""
+    return _shaped(Diagonal(np.ones(dim)))
+
+
+def scaled(scale: np.ndarray) -> Metric:
+    """Scales alone."""
+    return _shaped(Diagonal(scale))
+
+
+def fit(x: np.ndarray, g: np.ndarray, effective: float) -> Metric:
+    """The metric from draws (n, dim), worth so many independent ones."""
+    scale = scales(x, g)
+    dim = len(scale)
+    if dim > DENSEST:
+        return Diagonal(scale)
+    shrunk = effective / (effective + 2)
+    identity = np.eye(dim)
+    a = shrunk * np.cov(x / scale, rowvar=False) + (1 - shrunk) * identity
+    b = shrunk * np.cov(g * scale, rowvar=False) + (1 - shrunk) * identity
+    values, vectors = np.linalg.eigh(_between(a, b))
+    keep = (values < 0.5) | (values > 2)
+    if not keep.any() or not np.isfinite(values).all():
+        return scaled(scale)
+    return _padded(scale, vectors[:, keep], np.sqrt(values[keep]) - 1)
+
+
+def score(frame: Metric, g: np.ndarray) -> np.ndarray:
+    """The gradient in x from that in z: `pull` undone, on the last axis."""
+    if isinstance(frame, LowRank):
+        shrink = 1 / (1 + frame.stretch) - 1
+        g = g + ((g @ frame.vectors) * shrink) @ frame.vectors.T
+    return g / frame.scale
+
+
+def log_scale(frame: Metric) -> float:
+    """The mean of log √(eigenvalues): how much longer a unit step in z is in x."""
+    total = np.sum(np.log(frame.scale))
+    if isinstance(frame, LowRank):
+        total += np.sum(np.log1p(frame.stretch))
+    return float(total / len(frame.scale))
+
+
+def rank(frame: Metric) -> int:
+    """Directions of the metric's own."""
+    return int(np.count_nonzero(frame.stretch)) if isinstance(frame, LowRank) else 0
+
+
+def _between(a, b):
+    """The geometric mean of a and b⁻¹."""
+    values, vectors = np.linalg.eigh(b)
+    values = np.maximum(values, 1e-12)
+    root, inverse = ((vectors * values**power) @ vectors.T for power in (0.5, -0.5))
+    values, vectors = np.linalg.eigh(root @ a @ root)
+    middle = (vectors * np.sqrt(np.maximum(values, 1e-24))) @ vectors.T
+    mean = inverse @ middle @ inverse
+    return (mean + mean.T) / 2
+
+
+def _shaped(metric: Diagonal) -> Metric:
+    """In the form that fitted metrics of this dimension have."""
+    dim = len(metric.scale)
+    if dim > SMALL:
+        return metric
+    return _padded(metric.scale, np.zeros((dim, 0)), np.zeros(0))
+
+
+def _padded(scale, vectors, stretch):
+    dim, k = vectors.shape
+    size = next((size for size in RANKS if k <= size < dim), dim)
+    padding = size - k
+    return LowRank(
+        scale,
+        np.concatenate([vectors, np.zeros((dim, padding))], axis=1),
+        np.concatenate([stretch, np.zeros(padding)]),
+    )

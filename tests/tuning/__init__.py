@@ -1,0 +1,1 @@
+"""Decisions between compiled chunks: where to start, the metric, the step, the length."""

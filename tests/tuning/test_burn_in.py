@@ -1,0 +1,77 @@
+"""When energies have stopped falling."""
+
+import math
+
+import numpy as np
+import pytest
+
+from schuss.tuning import burn_in
+
+DIM = 50
+SIGMA = math.sqrt(DIM / 2)
+
+
+def falling(rate, chunks, chains=4, top=1000.0):
+    """Mean energies that fall by a factor in every chunk, to 0."""
+    return top * rate ** np.arange(chunks)[:, None] * np.ones(chains)
+
+
+def test_is_over_once_the_fall_of_four_chunks_is_small():
+    """Half a σ, 2.5."""
+    ended = [burn_in.over(falling(0.7, n), DIM) for n in range(1, 30)]
+    first = 1 + ended.index(True)
+    assert all(ended[first - 1 :])
+    means = falling(0.7, first)[:, 0]
+    assert means[-4] - means[-1] < 0.5 * SIGMA < means[-5] - means[-2]
+
+
+def test_a_slow_fall_is_a_fall():
+    """A third of a σ in every chunk, from afar."""
+    slow = -0.33 * SIGMA * np.arange(30)[:, None] * np.ones(4)
+    assert not burn_in.over(slow, DIM)
+
+
+def test_takes_at_least_four_and_at_most_forty_chunks():
+    still = np.zeros((60, 4))
+    assert [burn_in.over(still[:n], DIM) for n in (1, 2, 3, 4)] == [False, False, False, True]
+    steep = -1000.0 * np.arange(60)[:, None] * np.ones(4)
+    assert [burn_in.over(steep[:n], DIM) for n in (39, 40)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("before", "last", "over"),
+    [
+        ([0, 0, 0, 0], [0, 0, 0, 0], True),
+        ([0, 0, 0, 5.9], [0, 0, 0, 5.9], True),
+        ([0, 0, 0, 6.1], [0, 0, 0, 6.1], False),  # one stands above the others
+        ([0, 0, 0, 0], [-0.6, -0.6, -0.6, -0.6], False),  # they fall on average
+        ([0, 0, 0, 0], [1, 1, 1, -2.9], True),
+        ([0, 0, 0, 0], [1, 1, 1, -3.1], False),  # one still falls
+    ],
+)
+def test_every_chain_has_a_say(before, last, over):
+    means = SIGMA * np.array([before] * 4 + [last], float)
+    assert burn_in.over(means, DIM) is over
+
+
+def test_stragglers_are_ten_sigma_above_the_median():
+    energy = np.array([0.0, 1.0, -2.0, 9.5 * SIGMA, 10.7 * SIGMA])
+    np.testing.assert_array_equal(
+        burn_in.stragglers(energy, DIM), [False, False, False, False, True]
+    )
+    assert not burn_in.stragglers(np.array([5.0]), DIM).any()
+
+
+def test_settled_where_every_chain_has_been_low():
+    """Chain 0 comes down at chunk 3 and chain 1 at chunk 7 of 40; it may go up again."""
+    means = np.zeros((40, 2))
+    means[:3, 0], means[:7, 1] = 50.0, 50.0
+    means[20, 0] = 30.0
+    assert burn_in.settled(means, 1.0) == 7
+    assert burn_in.settled(np.zeros((40, 2)), 1.0) == 0
+    assert burn_in.settled(np.zeros((1, 2)), 0.0) == 0
+
+
+def test_where_a_chain_never_comes_down_the_first_half_is_left_out():
+    means = np.stack([np.zeros(40), np.full(40, 100.0)], axis=1)
+    assert burn_in.settled(means, 1.0) == 20
