@@ -1,0 +1,40 @@
+"""JAX functions of one position over many of them, in 64 bits, NumPy in and out."""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+# Positions at a time: many enough to be fast, few enough for what is computed on the way to fit.
+_BATCH = 4096
+
+
+def over(function: Callable) -> Callable:
+    """A function of one position (dim,) as one of positions (…, dim)."""
+
+    @jax.jit
+    def mapped(x):
+        return jax.lax.map(function, x, batch_size=min(_BATCH, len(x)))
+
+    def everywhere(x):
+        x = np.asarray(x, np.float64)
+        before = x.shape[:-1]
+        with jax.enable_x64(True):
+            values = mapped(x.reshape(-1, x.shape[-1]))
+        return jax.tree.map(
+            lambda leaf: np.asarray(leaf).reshape((*before, *leaf.shape[1:])), values
+        )
+
+    return everywhere
+
+
+def named(names: Sequence[str], function: Callable) -> Callable:
+    """A function of one position that returns as many values as there are names → a dict."""
+    everywhere = over(lambda x: tuple(map(jnp.asarray, function(x))))
+    return lambda x: dict(zip(names, everywhere(x), strict=True))
+
+
+def gradients(logdensity: Callable) -> Callable:
+    """Positions (…, dim) → log p and its gradient."""
+    return over(jax.value_and_grad(logdensity))

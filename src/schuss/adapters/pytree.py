@@ -1,0 +1,74 @@
+"""Plain JAX functions of dicts and other nests of arrays."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from schuss.adapters import start
+from schuss.adapters.called import called
+from schuss.adapters.layout import join, layout
+from schuss.adapters.over import gradients
+from schuss.model import Model
+
+
+def from_pytree(
+    *, logdensity: Callable | None = None, energy: Callable | None = None, init: Any
+) -> Model:
+    """log p of a flat position: the function of the nest that it stands for."""
+    given = {"logdensity": logdensity, "energy": energy}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) != 1:
+        raise ValueError(
+            f"pass exactly one of logdensity= and energy=, got {' and '.join(named) or 'none'}"
+        )
+    (kind,) = named
+    function = given[kind]
+    if not callable(function):
+        raise TypeError(f"{kind} must be callable, got {type(function).__name__}")
+    sign = -1 if kind == "energy" else 1
+
+    leaves, tree = jax.tree_util.tree_flatten_with_path(init)
+    names = [jax.tree_util.keystr(path, simple=True, separator=".") or "x" for path, _ in leaves]
+    values = [_checked(name, leaf) for name, (_, leaf) in zip(names, leaves, strict=True)]
+    shape = layout(values)
+    if not shape.dim:
+        raise ValueError("init holds no numbers; pass one position, e.g. {'mu': 0.0}")
+    if len(set(names)) != len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"init has two entries named {', '.join(twice)}; rename one of them")
+
+    def flattened(x):
+        value = function(jax.tree.unflatten(tree, shape.split(x)))
+        if np.size(value) != 1:
+            raise ValueError(
+                f"{kind} must return one number for one position, got shape {np.shape(value)}"
+            )
+        return sign * value.reshape(())
+
+    def constrain(x):
+        return dict(zip(names, shape.split(np.asarray(x, np.float64)), strict=True))
+
+    return Model(
+        name=called(function, kind),
+        dim=shape.dim,
+        logdensity=flattened,
+        start=start.around(
+            join(np, values),
+            start.normal(0.1),
+            gradients(flattened),
+            f"move init to where {kind} and its gradient are finite",
+        ),
+        constrain=constrain,
+    )
+
+
+def _checked(name: str, leaf: Any) -> np.ndarray:
+    value = np.asarray(leaf)
+    if value.dtype.kind != "f":
+        raise ValueError(
+            f"init must hold floating point numbers, got dtype {value.dtype} for {name}; convert "
+            "it, e.g. to 0.0"
+        )
+    return value.astype(np.float64)

@@ -1,0 +1,21 @@
+"""The checks behind a verdict: each takes arrays and gives reasons, numbers and notes."""
+
+from schuss.results.checks.agreement import moments
+from schuss.results.checks.chains import frozen, runaway
+from schuss.results.checks.evidence import FEW, WRONG, Evidence, Found, Reason
+from schuss.results.checks.look import look
+from schuss.results.checks.steps import acceptance, energy_error
+
+__all__ = [
+    "FEW",
+    "WRONG",
+    "Evidence",
+    "Found",
+    "Reason",
+    "acceptance",
+    "energy_error",
+    "frozen",
+    "look",
+    "moments",
+    "runaway",
+]

@@ -1,0 +1,240 @@
+"""Whether chains agree, and whether their length explains it if they don't."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from schuss.diagnostics.vectorised import fast_ess, fast_rhat, nested_rhat, rank_ess_and_rhat
+from schuss.results.checks.evidence import (
+    CHANCE,
+    ESS,
+    ESS_GOOD,
+    FEW,
+    WORST,
+    WRONG,
+    Evidence,
+    Found,
+    Reason,
+    labeller,
+    more,
+    shares,
+)
+
+RHAT, RHAT_MOST = 1.05, 1.1
+"""Chains of one law with ESS n in m halves have R̂² ≈ 1 + m/n · χ²_{m−1}/(m − 1). At n = 400 and
+four chains 1.05 is exceeded by chance in 1 of 10 000 columns, so it holds for the worst of
+hundreds, where 1.01 would ask for n ≈ 2000; it means that the sd is known to 5 %. Where the ESS of
+the chains explains more than 1.05 that much is allowed, up to 1.1."""
+
+OWN_ESS = 50
+"""Chains that disagree with this many effective draws each aren't short, they are elsewhere."""
+
+
+def convergence(evidence: Evidence) -> Found:
+    """R-hat and ESS of the normal scores of x, (x − m)² and E."""
+    x, w = evidence.x, evidence.weights
+    mean = np.einsum("tc,tci->i", shares(evidence), x)
+    centred = x - mean
+    columns = [
+        rank_ess_and_rhat(part, w, fold=False)
+        for part in (x, centred**2, evidence.energy[:, :, None])
+    ]
+    ess = np.concatenate([part.ess for part in columns])
+    rhat = np.concatenate([part.rhat for part in columns])
+    dim = x.shape[2]
+    # A coordinate that never varies is a failure; a square or an energy that doesn't may be right.
+    ignored = (ess == 0) & np.isinf(rhat) & (np.arange(ess.size) >= dim)
+    ess, rhat = np.where(ignored, np.inf, ess), np.where(ignored, 1.0, rhat)
+    label = labeller(evidence.names)
+    numbers = {
+        "rhat": float(rhat.max()),
+        "rhat_of": label(int(rhat.argmax())),
+        "ess": float(ess.min()),
+        "ess_of": label(int(ess.argmin())),
+        "ess_energy": float(ess[-1]),
+        "esses": np.minimum(ess[:dim], ess[dim:-1]),
+    }
+
+    def column(i: int) -> np.ndarray:
+        if i < dim:
+            return x[:, :, i]
+        return centred[:, :, i - dim] ** 2 if i < 2 * dim else evidence.energy
+
+    nested = _nested(evidence, centred)
+    numbers |= nested.numbers
+    reasons, notes = list(nested.reasons), []
+    blamed = np.zeros(ess.size, bool)
+    if "nested_rhat" not in numbers:
+        moving = np.where(ess > 0, rhat, 1.0)
+        reasons += _disagreement(evidence, moving, column, label, blamed)
+    low = (ess < ESS) & ~blamed
+    if low.any():
+        reasons.append(_too_few(evidence, np.where(low, ess, np.inf), int(low.sum()), label))
+    elif ESS <= ess.min() < ESS_GOOD:
+        notes.append(
+            f"the smallest ESS is {ess.min():.0f} ({label(int(ess.argmin()))}); "
+            f"{ESS_GOOD} makes tails and error bars dependable"
+        )
+    return Found(reasons, numbers, notes)
+
+
+def _too_few(evidence: Evidence, ess: np.ndarray, count: int, label: Callable) -> Reason:
+    worst = int(ess.argmin())
+    others = f" and {count - 1} more like it" if count > 1 else ""
+    text = f"the ESS of {label(worst)} is {ess[worst]:.0f}{others}, the limit is {ESS}"
+    if ess[worst] == 0:
+        return Reason(
+            WRONG,
+            f"{label(worst)} never varies{others}",
+            0.0,
+            ESS,
+            "Check that the density depends on it, and that the chains move",
+        )
+    draws = evidence.x.shape[0]
+    wanted = draws * math.ceil(2 * ESS / ess[worst])
+    return Reason(FEW, text, float(ess[worst]), ESS, f"Ask for about draws={wanted}")
+
+
+def _disagreement(
+    evidence: Evidence,
+    rhat: np.ndarray,
+    column: Callable[[int], np.ndarray],
+    label: Callable[[int], str],
+    blamed: np.ndarray,
+) -> list[Reason]:
+    """Columns whose chains disagree, told apart by whether the length of the chains explains it.
+
+    Marks in `blamed` the columns whose low ESS is the chains' disagreement.
+    """
+    from scipy.stats import chi2
+
+    suspects = np.flatnonzero(rhat > RHAT)
+    if not suspects.size:
+        return []
+    suspects = suspects[np.argsort(-rhat[suspects])]
+    suspects, unseen = suspects[:WORST], suspects[WORST:]
+    halves = 2 * evidence.x.shape[1]
+    quantile = chi2.isf(CHANCE / rhat.size, halves - 1) / (halves - 1)
+    short, elsewhere = [], []
+    for i in suspects.tolist():
+        own = _own_ess(column(i), evidence.weights)
+        by_chance = math.sqrt(1 + halves / max(own.sum(), 1.0) * quantile)
+        limit = min(RHAT_MOST, max(RHAT, by_chance))
+        if rhat[i] <= limit:
+            continue
+        if rhat[i] > by_chance and np.median(own) >= OWN_ESS:
+            elsewhere.append((i, limit))
+            blamed[i] = True
+        else:
+            short.append((i, limit))
+    reasons = []
+    if elsewhere:
+        blamed[unseen] = True
+        i, limit = elsewhere[0]
+        text = (
+            f"the chains disagree about {label(i)}{more(len(elsewhere), unseen.size)}: R-hat is "
+            f"{rhat[i]:.3g}, the limit is {limit:.3g}, though each chain moved freely"
+        )
+        alone = _odd_one(column(i), evidence.weights, limit)
+        if alone is not None:
+            text += f"; chain {evidence.chain_names[alone]} is the odd one out"
+        remedy = (
+            "There may be several modes or a region that chains don't leave: look at the traces, "
+            "start the chains elsewhere, or use more chains"
+        )
+        reasons.append(Reason(WRONG, text, float(rhat[i]), limit, remedy))
+    if short:
+        i, limit = short[0]
+        text = f"R-hat of {label(i)}{more(len(short))} is {rhat[i]:.3g}, the limit is {limit:.3g}"
+        wanted = 4 * evidence.x.shape[0]
+        remedy = f"The chains are too short to agree: ask for about draws={wanted}"
+        reasons.append(Reason(FEW, text, float(rhat[i]), limit, remedy))
+    return reasons
+
+
+def _own_ess(column: np.ndarray, w: np.ndarray | None) -> np.ndarray:
+    """ESS of each chain by itself, for `column` (draws, chains)."""
+    if w is None:
+        return fast_ess(column[:, None, :])
+    return np.array(
+        [
+            fast_ess(column[:, c, None, None], w[:, c, None])[0] if w[:, c].any() else 0.0
+            for c in range(column.shape[1])
+        ]
+    )
+
+
+def _odd_one(column: np.ndarray, w: np.ndarray | None, limit: float) -> int | None:
+    """The chain without which the others agree, if there is one."""
+    chains = column.shape[1]
+    if chains < 3:
+        return None
+    means = column.mean(axis=0)
+    c = int(np.abs(means - np.median(means)).argmax())
+    rest = [k for k in range(chains) if k != c]
+    w = None if w is None else w[:, rest]
+    if w is not None and not w.any():
+        return None
+    return c if fast_rhat(column[:, rest, None], w)[0] <= limit else None
+
+
+def _nested(evidence: Evidence, centred: np.ndarray) -> Found:
+    """Nested R-hat in place of the split one where many chains with few draws share starts."""
+    draws, chains, dim = evidence.x.shape
+    if evidence.groups is None or chains < 16 or evidence.weights is not None:
+        return Found([], {}, [])
+    labels, sizes = np.unique(evidence.groups, return_counts=True)
+    size = int(sizes.min())
+    if labels.size < 2 or size < 2:
+        return Found([], {}, [])
+    chosen = np.concatenate([np.flatnonzero(evidence.groups == k)[:size] for k in labels])
+    # The last draws only: the start should be forgotten by now, not on average.
+    late = slice(draws // 2, None)
+    energy = evidence.energy[late, :, None]
+    columns = np.concatenate([centred[late], centred[late] ** 2, energy], axis=2)[:, chosen]
+    rhat = nested_rhat(columns, labels.size)
+    constant = np.all(columns == columns[:1, :1], axis=(0, 1))
+    rhat = np.where(constant & (np.arange(rhat.size) >= dim), 1.0, rhat)
+    worst = int(rhat.argmax())
+    limit = math.sqrt(1 + _nested_chance(labels.size, size, rhat.size))
+    limit = max(RHAT, limit)
+    numbers = {"nested_rhat": float(rhat[worst])}
+    if rhat[worst] <= limit:
+        return Found([], numbers, [])
+    name = labeller(evidence.names)(worst)
+    text = f"nested R-hat of {name} is {rhat[worst]:.3g}, the limit is {limit:.3g}"
+    remedy = "The chains haven't forgotten their starts: run them longer"
+    return Found([Reason(FEW, text, float(rhat[worst]), limit, remedy)], numbers, [])
+
+
+def _nested_chance(groups: int, size: int, columns: int) -> float:
+    """What B/W reaches by chance with one effective draw a chain, over all columns."""
+    from scipy.stats import f
+
+    return float(f.isf(CHANCE / columns, groups - 1, groups * (size - 1))) / size
+
+
+def moments(kept_moments, kept: np.ndarray, names: tuple[str, ...]) -> Found:
+    """R-hat of whole chains, √(1 + Var(means)/mean(variances)), and the ESS where it is known."""
+    mean = np.asarray(kept_moments.mean, dtype=np.float64)[kept]
+    variance = np.asarray(kept_moments.variance, dtype=np.float64)[kept]
+    numbers, reasons = {}, []
+    if mean.shape[0] > 1:
+        within = variance.mean(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rhat = np.where(within > 0, np.sqrt(1 + mean.var(axis=0, ddof=1) / within), np.inf)
+        i = int(rhat.argmax())
+        numbers |= {"rhat": float(rhat[i]), "rhat_of": names[i]}
+        if rhat[i] > RHAT_MOST:
+            text = f"R-hat of {names[i]} is {rhat[i]:.3g}, the limit is {RHAT_MOST}"
+            remedy = "Run longer, and keep draws once to see why"
+            reasons.append(Reason(FEW, text, float(rhat[i]), RHAT_MOST, remedy))
+    if kept_moments.ess is not None:
+        ess = np.asarray(kept_moments.ess, dtype=np.float64)
+        i = int(ess.argmin())
+        numbers |= {"ess": float(ess[i]), "ess_of": names[i]}
+        if ess[i] < ESS:
+            text = f"the ESS of {names[i]} is {ess[i]:.0f}, the limit is {ESS}"
+            reasons.append(Reason(FEW, text, float(ess[i]), ESS, "Run longer"))
+    return Found(reasons, numbers, [])

@@ -1,0 +1,131 @@
+"""The virial theorem, which sees a bias that all chains share, and densities without a norm."""
+
+import math
+
+import numpy as np
+
+from schuss.diagnostics.vectorised import fast_ess
+from schuss.results.checks.evidence import (
+    CHANCE,
+    ESS,
+    WORST,
+    WRONG,
+    Evidence,
+    Found,
+    Reason,
+    more,
+    shares,
+)
+
+VIRIAL, VIRIAL_FEW, FLAT = 0.25, 4.0, 0.1
+"""How far from 1 matters; what too few draws can explain; what counts as no force at all."""
+
+
+def virial(evidence: Evidence, ess: np.ndarray) -> Found:
+    """E[(x_i − m_i) ∂_i E]/T = 1, against an error that counts autocorrelation and disagreement.
+
+    Where the `ess` (dim,) of a coordinate is low, a spread not yet explored explains values from 0
+    to `VIRIAL_FEW`, and that is reported already.
+    """
+    from scipy.stats import t as student
+
+    if evidence.gradient is None:
+        return Found([], {}, [])
+    x, g, w = evidence.x, evidence.gradient, evidence.weights
+    if g.shape != x.shape:
+        raise ValueError(
+            f"gradient must have the shape of x, got {g.shape} for {x.shape}, draws before chains; "
+            f"pass the gradient of the energy at every draw"
+        )
+    if not np.isfinite(g).all():
+        return Found([], {}, ["some gradients aren't finite, so the virial wasn't checked"])
+    p = shares(evidence)
+    mean = np.einsum("tc,tci->i", p, x)
+    # Centring both leaves the expectation as it is and takes the noise of one mean out.
+    force = g - np.einsum("tc,tci->i", p, g)
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = (x - mean) * force / evidence.temperature
+        values = np.einsum("tc,tci->i", p, product)
+    off = np.abs(values - 1)
+    worst = int(np.where(np.isnan(off), np.inf, off).argmax())
+    numbers = {
+        "virial": float(values[worst]),
+        "virial_of": evidence.names[worst],
+        "virials": values,
+    }
+    explained = (ess < ESS) & (values >= 0) & (values < VIRIAL_FEW)
+    suspects = np.flatnonzero(~(off <= VIRIAL) & ~explained)
+    suspects = suspects[np.argsort(-off[suspects])][:WORST]
+    notes = []
+    flat = explained & (values < FLAT)
+    if flat.any():
+        notes.append(
+            f"the energy hardly changes along {evidence.names[int(flat.argmax())]}"
+            f"{more(int(flat.sum()))} over the range visited: if more draws don't help, the "
+            f"density may be improper there"
+        )
+    bad = []
+    for i in suspects.tolist():
+        part = product[:, :, i : i + 1]
+        if not np.isfinite(part).all():
+            bad.append((i, 0.0))
+            continue
+        effective = max(float(fast_ess(part, w)[0]), 2.0)
+        spread = np.einsum("tc,tc->", p, (product[:, :, i] - values[i]) ** 2)
+        # A sample with too little spread also has too small an error: the one at 1 is meant.
+        error = math.sqrt(float(spread) / effective) / min(1.0, max(abs(float(values[i])), 0.1))
+        if off[i] > student.isf(CHANCE / 2 / values.size, effective - 1) * error:
+            bad.append((i, error))
+    if not bad:
+        return Found([], numbers, notes)
+    i, error = bad[0]
+    numbers["virial_error"] = error
+    text = (
+        f"E[(x − m) ∂E] of {evidence.names[i]}{more(len(bad))} is {values[i]:.2f} ± {error:.2f}, "
+        f"where every density has 1"
+    )
+    remedy = (
+        "The draws aren't from this density yet: the burn-in isn't over, a tail is missed, the "
+        "step is too large for unadjusted sampling, or the gradient isn't that of the energy"
+    )
+    return Found([Reason(WRONG, text, float(values[i]), VIRIAL, remedy)], numbers, notes)
+
+
+def improper(evidence: Evidence, virials: np.ndarray | None) -> list[Reason]:
+    """Draws that move outward without end: the spread grows from quarter to quarter.
+
+    With a gradient, and a virial near or below 0 in such a coordinate; without, and an energy that
+    falls in every chain and doesn't level off.
+    """
+    x, energy = evidence.x, evidence.energy
+    draws, chains, _ = x.shape
+    if draws < 20:
+        return []
+    quarters = np.array_split(np.arange(draws), 4)
+    start = x[quarters[0]].mean(axis=(0, 1))
+    spread = np.stack([((x[q] - start) ** 2).mean(axis=(0, 1)) for q in quarters])
+    growing = np.all(spread[1:] > 1.2 * spread[:-1], axis=0) & (spread[3] > 2 * spread[1])
+    means = np.stack([energy[q].mean(axis=0) for q in quarters])
+    drops = means[:-1] - means[1:]
+    noise = np.stack([energy[q].std(axis=0) for q in quarters]).max(axis=0)
+    falling = bool(np.all(drops > 0) and np.all(drops[2] > drops[0] / 2)) and chains > 1
+    falling = falling and bool(np.all(means[0] - means[3] > 0.5 * noise))
+    if virials is not None:
+        growing = growing & (virials < FLAT)
+    elif not falling:
+        return []
+    if not growing.any():
+        return []
+    i = int(np.where(growing, spread[3] / np.maximum(spread[1], 1e-300), -1).argmax())
+    count = int(growing.sum())
+    energies = ", while the energy keeps falling" if falling else ""
+    text = (
+        f"{evidence.names[i]}{more(count)} drifts outward without end{energies}; "
+        f"the density may be improper"
+    )
+    remedy = (
+        "Check the sign (energy= is −log p, logdensity= is log p), that every prior is proper, and "
+        "that no direction is left free"
+    )
+    value = float(spread[3, i] / max(spread[1, i], 1e-300))
+    return [Reason(WRONG, text, value, 2.0, remedy)]

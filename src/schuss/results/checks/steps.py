@@ -1,0 +1,71 @@
+"""What the steps themselves tell: acceptance, energy errors, weights."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from schuss.diagnostics.energy_error import energy_error_variance
+from schuss.results.checks.evidence import ESS, FEW, WRONG, Evidence, Found, Reason
+
+ACCEPTANCE, ACCEPTANCE_NONE = 0.5, 0.05
+EEVPD, EEVPD_NOTE = 0.03, 0.01
+"""bias² ≈ EEVPD^(2/3): .03 is a bias of a third of an sd, .01 of a fifth."""
+
+
+def weights(evidence: Evidence) -> Found:
+    """Weights that leave few draws to count."""
+    if evidence.weights is None:
+        return Found([], {}, [])
+    w = evidence.weights / evidence.weights.max()
+    effective = float(w.sum() ** 2 / (w**2).sum())
+    numbers = {"weight_ess": effective, "max_weight": float(w.max() / w.sum())}
+    if effective >= ESS:
+        return Found([], numbers, [])
+    text = f"the weights leave {effective:.0f} of {w.size} draws, the limit is {ESS}"
+    remedy = "Run longer, or sample at a temperature nearer to 1 (kappa nearer to dim − 1)"
+    return Found([Reason(FEW, text, effective, ESS, remedy)], numbers, [])
+
+
+def acceptance(values: ArrayLike | None, kept: np.ndarray) -> Found:
+    """Mean acceptance over the decisions, `values` (chains, draws)."""
+    if values is None:
+        return Found([], {}, [])
+    rates = np.asarray(values, dtype=np.float64)[kept]
+    decided = np.isfinite(rates)
+    if not decided.any():
+        return Found([], {}, [])
+    mean = float(rates[decided].mean())
+    numbers = {"acceptance": mean}
+    if mean >= ACCEPTANCE:
+        return Found([], numbers, [])
+    nearly = " that chains hardly move" if mean < ACCEPTANCE_NONE else ""
+    text = f"the acceptance is {mean:.2g}, under {ACCEPTANCE}{', so low' if nearly else ''}{nearly}"
+    remedy = "Use a smaller step_size, or let the run tune it"
+    return Found([Reason(WRONG, text, mean, ACCEPTANCE, remedy)], numbers, [])
+
+
+def energy_error(values: ArrayLike | None, kept: np.ndarray, dim: int, exact: bool) -> Found:
+    """Var(ΔW)/dim, which measures the bias where nothing is rejected."""
+    if values is None:
+        return Found([], {}, [])
+    errors = np.asarray(values, dtype=np.float64)[kept]
+    result = energy_error_variance(errors, dim)
+    numbers = {"eevpd": result.eevpd}
+    notes = []
+    wild = result.non_finite / max(errors.size, 1)
+    if result.non_finite:
+        notes.append(f"{result.non_finite} steps had no finite energy error")
+    reasons = []
+    if wild > 0.01:
+        text = f"{100 * wild:.0f} % of the steps had no finite energy error"
+        remedy = "Use a smaller step_size, or look for places where the density is not smooth"
+        reasons.append(Reason(WRONG, text, wild, 0.01, remedy))
+    if not exact and result.eevpd > EEVPD:
+        text = (
+            f"the energy error per dimension is {result.eevpd:.2g}, over {EEVPD}, and nothing "
+            f"corrects it"
+        )
+        remedy = "Use a smaller step_size, or sample exactly"
+        reasons.append(Reason(WRONG, text, result.eevpd, EEVPD, remedy))
+    elif not exact and result.eevpd > EEVPD_NOTE:
+        notes.append(f"the energy error per dimension is {result.eevpd:.2g}: some bias is left")
+    return Found(reasons, numbers, notes)

@@ -1,0 +1,41 @@
+"""What a run records beside its draws."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Moments:
+    """Mean and variance of each chain in the flat coordinates, where no draws were kept."""
+
+    mean: np.ndarray  # (chains, dim)
+    variance: np.ndarray  # (chains, dim)
+    total: np.ndarray  # (chains,): sum of the weights, or number of states
+    ess: np.ndarray | None = None  # (dim,), where the sampler could tell
+
+
+@dataclasses.dataclass(frozen=True)
+class Stats:
+    """Arrays are (chains, draws), a value for each draw that was kept."""
+
+    energy: np.ndarray  # E at each draw, up to a constant
+    energy_error: np.ndarray | None = None  # change of W over the step or the proposal
+    acceptance: np.ndarray | None = None  # nan where undecided; None for unadjusted sampling
+    gradient: np.ndarray | None = None  # ∇E at each draw, (chains, draws, dim), flat
+    step_size: Any = float("nan")  # a number, or (chains,)
+    refresh: float = float("nan")
+    gradients: Mapping[str, int] = dataclasses.field(default_factory=dict)  # by phase, all chains
+    seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)  # by phase
+    frozen: np.ndarray | None = None  # (chains,) bool
+    divergences: int = 0
+    thin: int = 1
+    history: tuple[Mapping[str, Any], ...] = ()  # rows of the tuning; any key may be missing
+    exact: bool = True
+    sampler: str = ""
+    seed: int = 0
+    engine: str = ""
+    interrupted: bool = False
+    temperature: float = 1.0  # of the draws without their weights: κ/(d − 1) for the flow

@@ -1,0 +1,158 @@
+"""Whether the draws can be trusted, why not, and what to do."""
+
+import dataclasses
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from schuss.results import checks
+from schuss.results.checks import FEW, WRONG, Evidence, Reason
+from schuss.results.stats import Moments
+
+__all__ = ["FEW", "WRONG", "NotConverged", "Reason", "Verdict", "judge", "judge_moments"]
+
+HUGE = 1e100
+"""Draws beyond this are taken for a run-away; their squares would overflow."""
+
+
+class NotConverged(UserWarning):
+    """The draws failed a check."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """Converged if there is no reason against it; notes are what deserves a word all the same."""
+
+    converged: bool
+    reasons: tuple[Reason, ...]
+    numbers: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """The verdict in one line."""
+        told = [
+            f"{word} {self.numbers[key]:.{digits}f}"
+            for key, word, digits in (("rhat", "worst R-hat", 3), ("ess", "smallest ESS", 0))
+            if key in self.numbers
+        ]
+        if self.converged:
+            return "Converged: " + (", ".join(told) or "no check failed") + "."
+        kinds = [kind for kind in (WRONG, FEW) if any(r.kind == kind for r in self.reasons)]
+        return f"NOT converged ({' and '.join(kinds)})" + "".join(f", {t}" for t in told) + "."
+
+    def __str__(self) -> str:
+        lines = [self.headline]
+        lines += [f"  {r.kind}: {r.what}. {r.remedy}." for r in self.reasons]
+        lines += [f"  note: {note}." for note in self.notes]
+        return "\n".join(lines)
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """A `NotConverged` warning with the reasons and remedies, if there are any."""
+        if not self.converged:
+            warnings.warn(str(self), NotConverged, stacklevel=stacklevel + 1)
+
+
+def judge(
+    x: ArrayLike,
+    energy: ArrayLike,
+    *,
+    gradient: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    energy_error: ArrayLike | None = None,
+    acceptance: ArrayLike | None = None,
+    frozen: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    exact: bool = True,
+    temperature: float = 1.0,
+    start_groups: ArrayLike | None = None,
+) -> Verdict:
+    """Judge draws `x` (chains, draws, dim) with their `energy` (chains, draws).
+
+    `gradient` is ∇E at the draws, where the density has no walls (the virial theorem fails at
+    them). `temperature` is that of the draws without their weights. Chains with the same label in
+    `start_groups` (chains,) began at one place. Frozen chains fail the verdict and are then left
+    out of the other checks, unless there is no other chain.
+    """
+    x, energy = np.asarray(x, dtype=np.float64), np.asarray(energy, dtype=np.float64)
+    if x.ndim != 3 or x.size == 0 or energy.shape != x.shape[:2]:
+        raise ValueError(
+            f"x must have shape (chains, draws, dim) and energy (chains, draws), got {x.shape} and "
+            f"{energy.shape}; pass one energy for every draw"
+        )
+    chains, _, dim = x.shape
+    names = tuple(f"x[{i}]" for i in range(dim)) if names is None else tuple(names)
+    if len(names) != dim:
+        raise ValueError(f"names must have {dim} entries like x, got {len(names)}")
+    stopped = np.zeros(chains, bool) if frozen is None else np.asarray(frozen, bool).reshape(chains)
+    finite = np.asarray(np.isfinite(x).all(axis=(1, 2)) & np.isfinite(energy).all(axis=1))
+    broken = np.asarray(stopped | ~finite)
+    kept = np.asarray(~broken if not broken.all() else finite)
+    reasons = checks.frozen(broken)
+    if not kept.any() or np.abs(x[kept]).max() > HUGE:
+        return _verdict([*reasons, checks.runaway()], {}, [])
+    labels = None if start_groups is None else np.asarray(start_groups).reshape(chains)[kept]
+    evidence = Evidence(
+        x=np.moveaxis(x[kept], 0, 1),
+        energy=energy[kept].T,
+        gradient=_over_draws(gradient, kept),
+        weights=_over_draws(weights, kept),
+        names=names,
+        chain_names=tuple(np.flatnonzero(kept).tolist()),
+        temperature=1.0 if weights is not None else float(temperature),
+        groups=labels,
+    )
+    found = checks.look(evidence)
+    reasons += found.reasons
+    numbers, notes = dict(found.numbers), list(found.notes)
+    for more in (
+        checks.acceptance(acceptance, kept),
+        checks.energy_error(energy_error, kept, dim, exact),
+    ):
+        reasons += more.reasons
+        numbers.update(more.numbers)
+        notes += more.notes
+    return _verdict(reasons, numbers, notes)
+
+
+def judge_moments(
+    moments: Moments,
+    *,
+    names: Sequence[str] | None = None,
+    acceptance: ArrayLike | None = None,
+    energy_error: ArrayLike | None = None,
+    frozen: ArrayLike | None = None,
+    exact: bool = True,
+) -> Verdict:
+    """Judge a run of which only the moments were kept: R-hat from whole chains, and the rest."""
+    mean = np.asarray(moments.mean, dtype=np.float64)
+    chains, dim = mean.shape
+    names = tuple(f"x[{i}]" for i in range(dim)) if names is None else tuple(names)
+    broken = np.zeros(chains, bool) if frozen is None else np.asarray(frozen, bool).reshape(chains)
+    broken = broken | ~np.isfinite(mean).all(axis=1)
+    kept = ~broken
+    reasons, numbers = checks.frozen(broken), {}
+    notes = ["only moments were kept, so chains could be compared by their means and variances"]
+    found = [
+        checks.moments(moments, kept, names),
+        checks.acceptance(acceptance, kept),
+        checks.energy_error(energy_error, kept, dim, exact),
+    ]
+    for more in found:
+        reasons += more.reasons
+        numbers.update(more.numbers)
+        notes += more.notes
+    return _verdict(reasons, numbers, notes)
+
+
+def _over_draws(array: ArrayLike | None, kept: np.ndarray) -> np.ndarray | None:
+    """Healthy chains of an array (chains, draws, …), draws first."""
+    return None if array is None else np.moveaxis(np.asarray(array, np.float64)[kept], 0, 1)
+
+
+def _verdict(reasons: list[Reason], numbers: dict, notes: list[str]) -> Verdict:
+    ordered = sorted(reasons, key=lambda reason: reason.kind != WRONG)
+    return Verdict(not ordered, tuple(ordered), numbers, tuple(notes))

@@ -1,0 +1,1 @@
+"""Draws, verdicts and reports."""
