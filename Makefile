@@ -9,7 +9,7 @@ PIP := $(BIN)/pip install -qq --disable-pip-version-check
 # Small batches: one thread a process is faster than several that wait for each other.
 ONE := OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu MPLBACKEND=agg
 
-.PHONY: demo picture test test-slow bench lint clean
+.PHONY: demo picture test test-slow bench bench-posteriors bench-evidence lint clean
 
 demo: .venv/core
 	@$(ONE) $(BIN)/schuss demo --out out/demo.png
@@ -25,6 +25,12 @@ test-slow: .venv/dev
 
 bench: .venv/dev
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
+
+bench-posteriors: .venv/peers
+	@$(ONE) $(BIN)/python benchmarks/posteriors.py
+
+bench-evidence: .venv/peers
+	@$(ONE) $(BIN)/python benchmarks/evidence.py
 
 lint: .venv/dev
 	@$(BIN)/ruff check -q
@@ -48,4 +54,9 @@ clean:
 .venv/dev: .venv/core
 	@echo "installing what the tests need, PyTorch included, once"
 	@$(PIP) -e ".[dev,paper]" $(TORCH)
+	@touch $@
+
+.venv/peers: .venv/dev
+	@echo "installing the peers of the benchmarks, once"
+	@$(PIP) -e ".[peers]"
 	@touch $@

@@ -6,7 +6,6 @@ import re
 import numpy as np
 import pytest
 
-import schuss
 from schuss import diagnostics
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -23,7 +22,7 @@ def block(words):
 
 
 def test_every_block_is_run_here():
-    assert len(BLOCKS) == 5
+    assert len(BLOCKS) == 8
 
 
 def test_the_papers_flow():
@@ -42,21 +41,47 @@ def test_every_sampler(capsys):
     assert max(ess, key=lambda name: ess[name]) == "ESH"
 
 
-def test_a_posterior():
-    """Against a long run of another exact sampler, 5 sigma in each coordinate."""
-    names = block("logistic regression")
-    mean, error = names["mean"], names["error"]
-    assert np.all(error < 0.03)
-    assert names["path"].acceptance_rate.max() < 1
-    other = schuss.trajectory(
-        logdensity=names["logdensity"],
-        init=names["init"],
-        sampler=schuss.HMC(step_size=0.1, steps=5),
-        steps=10_000,
-        seed=1,
-    )
-    expected, its_error = diagnostics.ratio_jackknife(other.x[501:], other.weights[500:])
-    assert np.all(np.abs(mean - expected) < 5 * np.hypot(error, its_error))
+def test_a_posterior(tmp_path, monkeypatch):
+    """Mean and variance of log τ are .802 and 1.372 (quadrature); 5 sigma of their errors."""
+    monkeypatch.chdir(tmp_path)
+    names = block("logdensity=logdensity, init=init")
+    post = names["post"]
+    assert post.verdict.converged
+    assert post.draws["theta"].shape == (4, 1000, 8)
+    assert (tmp_path / "run.html").stat().st_size > 10_000
+    assert names["data"].posterior["theta"].shape == (4, 1000, 8)
+    log_tau = post.draws["log_tau"]
+    size = diagnostics.fast_ess(log_tau.T[..., None])[0]
+    assert abs(log_tau.mean() - 0.802) < 5 * np.sqrt(1.372 / size)
+    assert abs(log_tau.var() - 1.372) < 5 * 1.372 * np.sqrt(4 / size)
+
+
+def test_a_pymc_model():
+    pytest.importorskip("pymc")
+    import jax
+
+    before = jax.config.jax_enable_x64
+    try:
+        post = block("schuss.from_pymc(model)")["post"]
+    finally:
+        jax.config.update("jax_enable_x64", before)
+    assert post.verdict.converged
+    assert np.all(post.draws["tau"] > 0) and post.draws["theta"].shape == (4, 1000, 8)
+
+
+def test_evidence():
+    """The truth is 5 log(π/2); 5 of its standard errors."""
+    found = block("schuss.evidence(")["found"]
+    assert found.verdict.converged
+    assert abs(found.log_z - 5 * np.log(np.pi / 2)) < 5 * found.error < 0.5
+
+
+def test_training(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    history = block("ebm.Trainer(")["history"]
+    assert len(history.losses) > 0
+    assert (tmp_path / "digits.png").stat().st_size > 1000
 
 
 def test_a_neural_energy():

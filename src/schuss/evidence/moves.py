@@ -1,0 +1,129 @@
+"""Adjusted ESH moves of all particles at one temperature, through the engine's compiled loop."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from schuss.coordinates import Auxiliary, Diagonal, Level, to_z
+from schuss.core import endpoint
+from schuss.core.collect import Collection
+from schuss.core.dynamics import ESH
+from schuss.core.integrators import LEAPFROG
+from schuss.engines.engine import Engine, Job
+from schuss.evidence.references import Closed
+from schuss.evidence.tempered import Tempered
+
+KERNEL = endpoint.kernel(ESH, LEAPFROG)
+
+
+class Latest(NamedTuple):
+    """Where the particles are, the energy there, and the probability of the last decision."""
+
+    x: Any
+    energy: Any
+    acceptance: Any
+
+
+def _nothing(xp, x):
+    none = xp.zeros_like(x[:, 0])
+    return Latest(x, none, none)
+
+
+def _latest(xp, kept, x, draw, info, uniform):
+    return Latest(draw.x, draw.energy, xp.where(info.complete, info.acceptance, kept.acceptance))
+
+
+LATEST = Collection(_nothing, _latest, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """Target and reference on an engine, and the coordinates in which the support is open."""
+
+    engine: Engine
+    target: Any  # grad_fn of flat positions
+    reference: Any
+    open: tuple  # frames from the reference's support to the whole space, in NumPy
+    like: Any  # positions, for their dtype and device
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of a position."""
+        return self.like.shape[1]
+
+    def energies(self, grad_fn, x: np.ndarray) -> np.ndarray:
+        """Energies of a batch of positions."""
+        if isinstance(grad_fn, Closed):
+            return grad_fn.reference.energy(np, x)
+        return np.asarray(self.engine.to_numpy(self._start(grad_fn, x).energy), float)
+
+    def slope(self, x: np.ndarray) -> np.ndarray:
+        """Gradients of the reference's energy."""
+        return np.asarray(self.engine.to_numpy(self._start(self.reference, x).g), float)
+
+    def _start(self, grad_fn, x):
+        engine = self.engine
+        job = Job(KERNEL, grad_fn, self.params(1.0, 1), engine.source(0, self.like))
+        return engine.start(job, engine.asarray(x, self.like))[0]
+
+    def opened(self, x: np.ndarray) -> np.ndarray:
+        """Positions in the coordinates where the support is the whole space."""
+        return to_z(np, self.open, x)
+
+    def placed(self, frame):
+        """A frame of NumPy arrays on the engine."""
+        return type(frame)(*(self.engine.asarray(part, self.like) for part in frame))
+
+    def params(self, step, steps) -> endpoint.Params:
+        """ε for each particle or for all, κ and the volume's factor d − 1, and N."""
+        dim = max(self.dim, 2)
+        values = (step, dim - 1.0, dim - 1.0, float(steps))
+        return endpoint.Params(*(self.engine.asarray(value, self.like) for value in values))
+
+
+class Place(NamedTuple):
+    """What one move leaves behind, in NumPy."""
+
+    x: np.ndarray  # (particles, dim)
+    gap: np.ndarray  # E − E₀
+    acceptance: np.ndarray
+
+
+class Mover:
+    """Moves the particles at one temperature; `virial` tells how well they sit there."""
+
+    def __init__(self, space: Space, x, left: float, scale, step, seed: int, auxiliary):
+        engine = space.engine
+        self.space, self.left, self.done, self.scale = space, left, 0, scale
+        level = Level(np.broadcast_to([left, 1 - left], (len(x), 2)))
+        frames = (*space.open, Diagonal(scale))
+        if space.dim == 1:
+            frames = (*frames, Auxiliary(auxiliary))
+        self.job = Job(
+            KERNEL,
+            Tempered(space.target, space.reference, engine.xp),
+            space.params(step, 1),
+            engine.source(seed, space.like),
+            tuple(map(space.placed, (level, *frames))),
+        )
+        self.state, _ = engine.start(self.job, engine.asarray(to_z(np, frames, x), space.like))
+
+    def move(self, steps: int) -> Place:
+        """One proposal of `steps` leapfrogs for each particle, and its decision."""
+        space, engine = self.space, self.space.engine
+        params = self.job.params._replace(steps=engine.asarray(float(steps), space.like))
+        job = self.job._replace(params=params)
+        self.state, source, kept = engine.collect(job, self.state, None, self.done, steps, LATEST)
+        self.job, self.done = job._replace(source=source), self.done + steps
+        latest = [np.asarray(engine.to_numpy(part), float) for part in kept.collected]
+        x, energy, acceptance = latest[0][:, :-2], latest[1], latest[2]
+        e0 = space.energies(space.reference, x)
+        return Place(x, (energy - e0) / (1 - self.left), acceptance)
+
+    def virial(self) -> np.ndarray:
+        """(y − m) ∂E/∂y of each coordinate y = sz, (particles, dim)."""
+        to_numpy = self.space.engine.to_numpy
+        z, g = (np.asarray(to_numpy(part), float) for part in (self.state.x, self.state.g))
+        y, slope = z[:, : self.space.dim] * self.scale, g[:, : self.space.dim] / self.scale
+        return (y - y.mean(axis=0)) * slope

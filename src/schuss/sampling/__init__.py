@@ -1,0 +1,1 @@
+"""`schuss.sample`: a posterior in one call."""

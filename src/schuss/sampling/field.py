@@ -1,0 +1,154 @@
+"""The energy that chains move on, and how they move: one call of a compiled loop."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from schuss.core.kernel import Kernel, Noise, Point, Seen, current, everyone
+from schuss.engines.engine import Engine, Job, bare
+from schuss.problem import Problem
+from schuss.tuning.metric import Metric, score
+
+ROOM = 256
+"""States that one call of a compiled loop can hold."""
+
+
+STILL = Kernel(
+    init=lambda xp, x, energy, g, noise, params: Point(x, x, energy, energy, g),
+    step=lambda xp, grad_fn, state, noise, params: (state, None),
+    observe=lambda xp, state, params: Seen(*state[:4], conserved=state.energy),
+    draw=current,
+    alive=lambda xp, state: everyone(xp, state.energy),
+    normal=False,
+    coarse=False,
+    uniforms=0,
+    gradients=1,
+)
+"""No motion: energies and gradients where the chains are."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Heated:
+    """E/T: the density e^(−E/T), whose states count e^(−(1 − 1/T)E)."""
+
+    grad_fn: Any
+    temperature: float
+
+    @property
+    def energy(self):
+        """What is evaluated in the end."""
+        return self.grad_fn.energy
+
+    def __call__(self, x):
+        """E/T and its gradient."""
+        energy, g = self.grad_fn(x)
+        return energy / self.temperature, g / self.temperature
+
+
+@dataclasses.dataclass(frozen=True)
+class Lifted:
+    """E(x) + ½a² with one more coordinate a: on a line a velocity can never turn."""
+
+    grad_fn: Any
+    concat: Callable
+
+    @property
+    def energy(self):
+        """What is evaluated in the end."""
+        return self.grad_fn.energy
+
+    def __call__(self, x):
+        """The energy and its gradient."""
+        energy, g = self.grad_fn(x[:, :-1])
+        a = x[:, -1:]
+        return energy + 0.5 * a[:, 0] ** 2, self.concat([g, a], axis=-1)
+
+
+class Rows(NamedTuple):
+    """States along the way, time first, on the host, in the coordinates of the metric."""
+
+    metric: Metric
+    z: np.ndarray  # (n, chains, dim)
+    pull: np.ndarray  # the gradient there
+    energy: np.ndarray  # (n, chains)
+    error: np.ndarray
+    acceptance: np.ndarray
+    complete: np.ndarray
+
+    def x(self, rows: Any = slice(None), chains: Any = slice(None)) -> np.ndarray:
+        """Positions in the coordinates of the field."""
+        return self.metric.forward(np, np.asarray(self.z[rows, chains], float))
+
+    def g(self, rows: Any = slice(None), chains: Any = slice(None)) -> np.ndarray:
+        """Gradients in the coordinates of the field."""
+        return score(self.metric, np.asarray(self.pull[rows, chains], float))
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """An energy on an engine; `dim` counts the coordinate that was added to a line."""
+
+    engine: Engine
+    grad_fn: Any
+    like: Any  # an array of the engine's, for dtype and device
+    dim: int
+    temperature: float
+    seed: int
+    chart: tuple = ()  # frames between the target and the metric: chains live in y, x = chart(y)
+
+    @classmethod
+    def over(cls, problem: Problem, seed: int, temperature: float) -> "Field":
+        """The field of a problem."""
+        grad_fn, dim = problem.grad_fn, problem.dim
+        if dim == 1:
+            grad_fn, dim = Lifted(grad_fn, problem.engine.xp.concat), 2
+        if temperature != 1:
+            grad_fn = Heated(grad_fn, temperature)
+        return cls(problem.engine, grad_fn, problem.x, dim, temperature, seed)
+
+    def source(self, *place: int):
+        """The noise of one window: a function of the seed and of the window's number."""
+        words = np.random.SeedSequence([self.seed, *place]).generate_state(2, np.uint32)
+        return self.engine.source(int(words[0]) << 31 | int(words[1]) >> 1, self.like)
+
+    def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Energies and gradients at `x`, on the host."""
+        x = self._array(x)
+        job = Job(STILL, self.grad_fn, (), Noise(None, None), self._chart())
+        state, _ = self.engine.start(job, x, x)
+        host = self.engine.to_numpy
+        return np.asarray(host(state.energy), float), np.asarray(host(state.g), float)
+
+    def advance(
+        self,
+        kernel: Kernel,
+        params: Any,
+        metric: Metric,
+        state: Any,
+        first: int,
+        count: int,
+        source,
+    ) -> tuple[Any, Any, Rows]:
+        """Make `count` steps: the state, the source, and what was passed on the way."""
+        params = type(params)(*map(self._array, params))
+        frame = type(metric)(*map(self._array, metric))
+        state = type(state)(*map(self._array, state))
+        job = Job(kernel, self.grad_fn, params, source, (*self._chart(), frame))
+        state, source, record = self.engine.record(job, state, first, count, 1, bare, ROOM)
+        host = self.engine.to_numpy
+        z, energy, g = (host(part) for part in record.seen)
+        _, error, acceptance, complete = (host(part) for part in record.info)
+        return state, source, Rows(metric, z, g, energy, error, acceptance, complete)
+
+    def _chart(self):
+        return tuple(type(frame)(*map(self._array, frame)) for frame in self.chart)
+
+    def _array(self, value):
+        """An array for the loop. NumPy's pass into JAX as they are, in a tenth of the time."""
+        if type(value) is type(self.like) and value.dtype == self.like.dtype:
+            return value
+        if self.engine.name == "torch":
+            return self.engine.asarray(value, self.like)
+        return np.asarray(value, self.like.dtype)

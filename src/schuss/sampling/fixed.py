@@ -1,0 +1,118 @@
+"""A fixed algorithm through the same call: nothing is tuned, and nothing is corrected."""
+
+import dataclasses
+
+import numpy as np
+
+from schuss.algorithms import Algorithm, transition
+from schuss.problem import launch
+from schuss.results import Moments, Posterior, Stats
+from schuss.sampling.progress import telling
+from schuss.sampling.question import Question
+from schuss.sampling.wish import Clock, Wish
+from schuss.trajectory import Path, follow
+
+WARM_UP = 0.2
+"""The share of the states that is left out at the beginning."""
+
+CHUNK = 256
+
+
+def run(
+    question: Question,
+    algorithm: Algorithm,
+    asked: Wish,
+    seed: int,
+    progress: bool,
+    keep: str,
+    thin: int | None,
+) -> Posterior:
+    """Follow an algorithm until the wish is granted; the first fifth is left out."""
+    problem, clock, interrupted = question.problem, Clock(), False
+    every = transition(algorithm) * (thin or 1)
+    if getattr(algorithm, "adjust", None) == "orbit":
+        every = 1
+    job, state, first = launch(problem, algorithm, seed)
+    seen = [[problem.engine.to_numpy(part)[None] for part in first]]
+    path = follow(problem, job, state, seen, algorithm, 0, CHUNK * every, every)
+    with telling(progress) as tell:
+        try:
+            while not _granted(path, asked, clock):
+                more = _more(path, asked)
+                path = path.extend(more * every)
+                clock.lap("sampling")
+                tell(f"sampling  {len(path.x) - 1} states × {path.x.shape[1]} chains")
+        except KeyboardInterrupt:
+            interrupted = True
+    clock.lap("sampling")
+    return _posterior(question, path, asked, clock, keep, seed, every, interrupted)
+
+
+def _states(asked: Wish) -> int:
+    return int(np.ceil((asked.draws or 0) / (1 - WARM_UP)))
+
+
+def _more(path: Path, asked: Wish) -> int:
+    """States to add: what is missing, or half as many again."""
+    have = len(path.x) - 1
+    if asked.draws is not None:
+        return max(_states(asked) - have, 1)
+    return max(have // 2, 1)
+
+
+def _granted(path: Path, asked: Wish, clock: Clock) -> bool:
+    have, chains = len(path.x) - 1, path.x.shape[1]
+    if asked.draws is not None:
+        return have >= _states(asked)
+    if asked.gradients is not None:
+        return path.gradients * chains >= asked.gradients
+    if asked.seconds is not None:
+        return clock.total >= asked.seconds
+    from schuss.diagnostics.vectorised import fast_ess
+
+    skip = int(WARM_UP * have)
+    x = path.x[1 + skip :].reshape(have - skip, chains, -1)
+    columns = np.concatenate([x, (x - x.mean(axis=(0, 1))) ** 2], axis=2)
+    sizes = fast_ess(columns, path.weights[skip:])
+    return bool(sizes.min() >= (asked.ess or 0)) or have >= 10**6
+
+
+def _posterior(question, path: Path, asked, clock, keep, seed, every, interrupted) -> Posterior:
+    have = len(path.x) - 1
+    skip = max(have - asked.draws, 0) if asked.draws is not None else int(WARM_UP * have)
+    cut = slice(skip, None)
+    x = np.asarray(path.x[1:][cut]).reshape(have - skip, path.x.shape[1], -1)
+    x, energy, error = (
+        np.ascontiguousarray(np.swapaxes(values, 0, 1))
+        for values in (x, path.energy[1:][cut], path.energy_error[cut])
+    )
+    weights = path.weights[cut].T
+    flat = bool(np.all(weights == weights[0, 0]))
+    adjusted = getattr(path.algorithm, "adjust", None) is not None
+    decided = np.isfinite(path.acceptance).any()
+    stats = Stats(
+        energy=energy,
+        energy_error=error,
+        acceptance=np.ascontiguousarray(path.acceptance[cut].T) if decided else None,
+        step_size=path.algorithm.step_size,
+        gradients={"sampling": path.gradients * path.x.shape[1]},
+        seconds=clock.seconds,
+        frozen=np.asarray(path.frozen),
+        thin=every,
+        exact=bool(adjusted or decided),
+        sampler=repr(path.algorithm),
+        seed=seed,
+        engine=question.problem.engine.name,
+        interrupted=interrupted,
+    )
+    common = {"name": question.name, "dims": question.dims, "coords": question.coords}
+    weights = None if flat else weights / weights.mean()
+    result = Posterior(stats=stats, draws=question.restore(x), x=x, weights=weights, **common)
+    if keep == "draws":
+        return result
+    w = np.ones(x.shape[:2]) if weights is None else weights
+    total = w.sum(axis=1)
+    mean = np.einsum("cn,cni->ci", w, x) / total[:, None]
+    variance = np.einsum("cn,cni->ci", w, (x - mean[:, None]) ** 2) / total[:, None]
+    moments = Moments(mean, variance, total)
+    return dataclasses.replace(result, draws=None, x=None, weights=None, moments=moments)

@@ -1,0 +1,135 @@
+"""From the end of a run to what its user gets."""
+
+import numpy as np
+
+from schuss.coordinates import potential, to_x
+from schuss.results import Moments, Posterior, Stats
+from schuss.sampling.archive import FIELDS
+from schuss.sampling.course import Course
+from schuss.sampling.question import Question
+from schuss.sampling.wish import Clock, Wish
+
+RAW = 4
+"""States for each draw at a temperature."""
+
+FEWEST = 4
+"""Draws of a chain below which there is nothing to give back."""
+
+
+def gather(
+    question: Question, course: Course, asked: Wish, clock: Clock, keep: str, interrupted: bool
+) -> Posterior:
+    """The draws that count, in the user's coordinates, with all that is known of them."""
+    kept = _kept(course, frozen=asked.draws is not None)
+    if asked.draws is not None:
+        kept = {name: values[: asked.draws * raw_draws(course)] for name, values in kept.items()}
+    if len(kept["energy"]) < FEWEST:
+        if interrupted:
+            raise KeyboardInterrupt("the run was interrupted before it had draws to give back")
+        raise ValueError(
+            f"{asked.text} ended the run in its {course.phase} phase, after {course.total} "
+            "gradients, before there were draws; ask for more"
+        )
+    field, problem = course.field, question.problem
+    if field.temperature != 1:
+        kept = cooled(kept, field.temperature, asked.draws)
+    y, g, energy = kept["x"], kept["g"], kept["energy"]
+    flat = y.reshape(-1, y.shape[-1])
+    x = np.asarray(to_x(np, field.chart, flat)).reshape(y.shape)[..., : problem.dim]
+    energy = energy - np.reshape(
+        potential(np, field.chart, flat) * np.ones(len(flat)), energy.shape
+    )
+    if problem.dim < y.shape[-1]:
+        energy = energy - 0.5 * y[..., -1] ** 2 / field.temperature
+    energy = energy * field.temperature
+    x, energy = _chains_first(x), _chains_first(energy)
+    plain = not field.chart and problem.dim == y.shape[-1]
+    sampling, exact = course.phase == "sampling", course.exactly and not _barely_exact(course)
+    stats = Stats(
+        energy=energy,
+        energy_error=_chains_first(kept["error"]),
+        acceptance=_chains_first(kept["acceptance"]) if exact else None,
+        gradient=_chains_first(g) * field.temperature if plain else None,
+        step_size=course.step,
+        refresh=course.length,
+        gradients=course.gradients,
+        seconds=clock.seconds,
+        divergences=course.divergences,
+        thin=course.thin if sampling else 1,
+        history=tuple(course.history),
+        exact=exact,
+        sampler="auto" if course.exact else "auto, exact=False",
+        seed=field.seed,
+        engine=problem.engine.name,
+        interrupted=interrupted,
+    )
+    common = {"name": question.name, "dims": question.dims, "coords": question.coords}
+    if keep == "moments":
+        return Posterior(stats=stats, moments=_moments(course, x), **common)
+    return Posterior(stats=stats, draws=question.restore(x), x=x, **common)
+
+
+def _kept(course: Course, frozen: bool) -> dict[str, np.ndarray]:
+    """Fields of the draws that count, each (n, chains, …).
+
+    Who asks for draws gets those made since all was frozen. Who asks for an effective sample, a
+    time or a number of gradients also gets those made while the parameters still moved from window
+    to window, which are drawn by Metropolis too.
+    """
+    archive, before = course.archive, course.adapted
+    if course.phase in ("start", "burn-in"):
+        return {name: np.empty((0, 0)) for name in FIELDS}
+    if course.phase == "tuning" or _barely_exact(course):
+        tuning = course.tuning
+        skip = course.skip() if tuning.size >= 16 else tuning.size
+        return {name: tuning.stack(name, skip) for name in FIELDS}
+    if before is None or (frozen and archive.size >= FEWEST):
+        return {name: archive.stack(name) for name in FIELDS}
+    parts = [part for part in (before, archive) if part.size]
+    return {name: np.concatenate([part.stack(name) for part in parts]) for name in FIELDS}
+
+
+def _barely_exact(course: Course) -> bool:
+    """Whether the exact phase has only begun: the draws of tuning are all there is."""
+    return course.phase == "adapting" and course.archive.size < FEWEST
+
+
+def raw_draws(course: Course) -> int:
+    """States to make for each draw: at a temperature, several are weighed and one of them taken."""
+    return 1 if course.field.temperature == 1 else RAW
+
+
+def cooled(
+    kept: dict[str, np.ndarray], temperature: float, draws: int | None = None
+) -> dict[str, np.ndarray]:
+    """Draws of e^(−E) from weighted ones of e^(−E/T), as many unless a number is given.
+
+    A chain's draws are taken at equal distances of its weights summed up, as Algorithm 2 takes
+    them at equal times. The energies here are E/T, so that log w = −(T − 1) E/T.
+    """
+    energy = kept["energy"]
+    weights = np.cumsum(np.exp(-(temperature - 1) * (energy - energy.min(axis=0))), axis=0)
+    count = len(energy) if draws is None else max(len(energy) // RAW, 1)
+    at = (np.arange(count) + 0.5) / count
+    chosen = [np.searchsorted(chain, at * chain[-1]) for chain in weights.T]
+    return {
+        name: np.stack([values[rows, k] for k, rows in enumerate(chosen)], axis=1)
+        for name, values in kept.items()
+    }
+
+
+def _moments(course: Course, x) -> Moments:
+    """Of every state where they are plain averages, otherwise of the draws that were held."""
+    from schuss.diagnostics.vectorised import fast_ess
+
+    sizes = fast_ess(np.swapaxes(x, 0, 1))
+    field = course.field
+    if field.temperature == 1 and not field.chart and course.phase == "sampling":
+        dim = x.shape[-1]
+        every = course.archive.moments()
+        return Moments(every.mean[:, :dim], every.variance[:, :dim], every.states, sizes)
+    return Moments(x.mean(axis=1), x.var(axis=1), np.full(len(x), x.shape[1]), sizes)
+
+
+def _chains_first(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.swapaxes(values, 0, 1))

@@ -1,0 +1,51 @@
+"""One line that says where a run is: phase, draws, gradients a second, worst R-hat, time left."""
+
+import contextlib
+import math
+
+from schuss.sampling.wish import Clock, Wish
+
+
+@contextlib.contextmanager
+def telling(show: bool):
+    """A function that shows a line on the terminal, in place; one that does nothing if unwanted."""
+    if not show:
+        yield lambda line: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(stderr=True), refresh_per_second=8, transient=True) as live:
+        yield lambda line: live.update(Text(line))
+
+
+def line(course, wish: Wish, clock: Clock) -> str:
+    """What the line says."""
+    parts = [f"{course.phase:<8}"]
+    if course.phase == "sampling":
+        done = f"{course.archive.size}" + (f"/{wish.draws}" if wish.draws else "")
+        parts.append(f"{done} draws × {course.chains}")
+    parts.append(f"{course.total:,} gradients, {course.total / max(clock.total, 1e-9):,.0f}/s")
+    if math.isfinite(course.ess):
+        parts.append(f"R-hat {course.rhat:.3f}  ESS {course.ess:.0f}")
+    left = remaining(course, wish, clock)
+    if left is not None:
+        parts.append(f"{left:.0f} s left")
+    return "  ".join(parts)
+
+
+def remaining(course, wish: Wish, clock: Clock) -> float | None:
+    """Seconds left, where that can be told."""
+    if wish.seconds is not None:
+        return max(wish.seconds - clock.total, 0.0)
+    if wish.gradients is not None:
+        return clock.total * max(wish.gradients / max(course.total, 1) - 1, 0.0)
+    if course.phase != "sampling" or "sampling" not in clock.seconds:
+        return None
+    done, wanted = course.archive.size, wish.draws
+    if wish.ess is not None:
+        done, wanted = course.ess, wish.ess
+    if not wanted or not done > 0:
+        return None
+    return clock.seconds["sampling"] * max(wanted / done - 1, 0.0)

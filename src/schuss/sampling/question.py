@@ -1,0 +1,145 @@
+"""What `sample` was asked to sample: a target, a model or a function, and from where."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from schuss.arguments import entropy, whole
+from schuss.model import Model
+from schuss.problem import Problem, pose
+from schuss.targets.target import Target
+
+CHAINS = 4
+JITTER = 0.1
+"""Chains that are given one place to start from start around it, with this deviation."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A problem, and the way from flat draws (chains, draws, dim) to what the user knows."""
+
+    problem: Problem
+    name: str
+    restore: Callable
+    dims: Mapping[str, Sequence[str]]
+    coords: Mapping[str, Sequence[Any]]
+
+
+def ask(target, *, energy, logdensity, value_and_grad, init, chains, seed, engine, **options):
+    """Make one question of what the user gave."""
+    rng = np.random.default_rng([entropy(seed), 3])
+    if isinstance(target, Model):
+        return _of_model(target, init, chains, seed, engine, rng)
+    if target is None and _is_nest(init):
+        from schuss.adapters import from_pytree
+
+        if value_and_grad is not None:
+            raise ValueError(
+                "value_and_grad= takes flat positions; pass init as an array, or use "
+                "schuss.from_value_and_grad with names"
+            )
+        model = from_pytree(logdensity=logdensity, energy=energy, init=init)
+        return _of_model(model, None, chains, seed, engine, rng)
+    if isinstance(target, Target) and init is None:
+        init = target.start(rng, _count(chains))
+    elif init is None and target is None:
+        raise ValueError(
+            "init is missing; pass a point (dim,), a batch (chains, dim), a dict of arrays, or a "
+            "function (rng, chains) → starts"
+        )
+    elif init is not None:
+        init = starts(init, chains, rng)
+    problem = pose(
+        target,
+        energy=energy,
+        logdensity=logdensity,
+        value_and_grad=value_and_grad,
+        init=init,
+        seed=seed,
+        engine=engine,
+        **options,
+    )
+
+    def restore(x):
+        shaped = problem.unflatten(x.reshape(-1, problem.dim))
+        return np.asarray(shaped).reshape(*x.shape[:2], *problem.shape)
+
+    name = target.name if isinstance(target, Target) else _called(energy, logdensity)
+    return Question(problem, name, restore, {}, {})
+
+
+def starts(init, chains, rng):
+    """A batch of starting positions from a point, a batch or a function that draws them."""
+    if callable(init) and not hasattr(init, "dtype"):
+        return _drawn(init, rng, _count(chains))
+    array: Any = init if hasattr(init, "dtype") else np.asarray(init)
+    if array.ndim == 0 or str(array.dtype) == "object":
+        raise ValueError(
+            "init must be a point (dim,), a batch (chains, dim) or a function (rng, chains) → "
+            f"starts, got {init!r}"
+        )
+    if array.ndim == 1:
+        if "float" not in str(array.dtype):
+            array = np.asarray(array, float)
+        noise = JITTER * rng.standard_normal((_count(chains), len(array)))
+        if type(array).__module__.startswith("torch"):
+            import torch
+
+            return array[None] + torch.as_tensor(noise, dtype=array.dtype, device=array.device)
+        return np.asarray(np.asarray(array)[None] + noise, array.dtype)
+    if chains is not None and len(array) != whole("chains", chains, 1):
+        raise ValueError(
+            f"init holds {len(array)} starts but chains={chains}; leave chains out, or pass one "
+            "point (dim,)"
+        )
+    return array
+
+
+def _of_model(model: Model, init, chains, seed, engine, rng) -> Question:
+    if model.dim == 0:
+        raise ValueError(f"{model.name} has no parameters: there is nothing to sample")
+    x = model.start(rng, _count(chains)) if init is None else starts(init, chains, rng)
+    if np.shape(x)[1:] != (model.dim,):
+        raise ValueError(
+            f"init has shape {np.shape(x)[1:]} but {model.name} has {model.dim} flat coordinates; "
+            f"pass a point ({model.dim},), a batch (chains, {model.dim}), or leave it out"
+        )
+    problem = pose(
+        logdensity=model.logdensity,
+        value_and_grad=model.value_and_grad,
+        init=np.asarray(x, float),
+        seed=seed,
+        engine=engine,
+    )
+    return Question(problem, model.name, model.constrain, model.dims, model.coords)
+
+
+def _drawn(init, rng, chains):
+    """Starts from a function of (rng, chains), or of rng alone called once for each chain."""
+    try:
+        parameters = len(inspect.signature(init).parameters)
+    except (TypeError, ValueError):
+        parameters = 2
+    if parameters >= 2:
+        return np.asarray(init(rng, chains))
+    return np.stack([np.asarray(init(rng)) for _ in range(chains)])
+
+
+def _count(chains) -> int:
+    return CHAINS if chains is None else whole("chains", chains, 1)
+
+
+def _is_nest(init) -> bool:
+    return isinstance(init, Mapping | tuple) or (
+        isinstance(init, list) and any(hasattr(part, "shape") and part.shape for part in init)
+    )
+
+
+def _called(*functions) -> str:
+    """The name of the function that was given."""
+    function = next((f for f in functions if f is not None), None)
+    name = getattr(function, "__name__", type(function).__name__)
+    return "" if name == "<lambda>" else name

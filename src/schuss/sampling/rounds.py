@@ -1,0 +1,123 @@
+"""Better coordinates on the way: a run that turns out to be in a funnel goes on outside of it.
+
+A run's own draws and gradients tell whether a few coordinates set the widths of many others. They
+are looked at when the gradients have doubled since the last look, for as long as parameters may
+still change; this costs no gradient. Where a map is found that leaves much less to explain than
+the present one, the run begins again in its coordinates, from where the chains are.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from schuss.coordinates.hierarchical import Hierarchical
+from schuss.sampling.course import Course
+from schuss.tuning import reparametrise
+
+FIRST_LOOK, MOST = 2000, 4
+"""Gradients before the first look, and how often coordinates change at most."""
+
+LEAST_DRAWS = 400
+"""Draws of all chains below which nothing is decided."""
+
+LEAST_GAIN = 0.2
+"""The share of the loss that a new map must take away from the present one's."""
+
+
+class Rounds:
+    """A run, whatever coordinates it is in."""
+
+    def __init__(self, course: Course):
+        self.course = course
+        self.next, self.changes = FIRST_LOOK, 0
+
+    def run(self, **options) -> Iterator[bool]:
+        """Go on, as `Course.run` does, in better coordinates where there are some."""
+        steps = self.course.run(**options)
+        while True:
+            ended = next(steps)
+            better = self.better(self.course) if ended else None
+            if better is not None:
+                self.course, steps = better, better.run(**options)
+            yield ended
+
+    def pack(self, skip: int = 0) -> dict[str, Any]:
+        """All that the run knows, as arrays and plain values; draws without the first `skip`."""
+        frame = _present(self.course)
+        packed = {"next": self.next, "changes": self.changes, "charted": frame is not None}
+        if frame is not None:
+            packed.update({f"chart.{k}": part for k, part in enumerate(frame)})
+        return packed | self.course.pack(skip)
+
+    def unpack(self, packed: dict[str, Any], rows: dict[str, np.ndarray] | None) -> None:
+        """Be the run that was packed."""
+        self.next, self.changes = packed["next"], packed["changes"]
+        if packed["charted"]:
+            count = len(Hierarchical._fields)
+            frame = Hierarchical(*(packed[f"chart.{k}"] for k in range(count)))
+            old = self.course
+            field = dataclasses.replace(old.field, chart=(frame,))
+            self.course = Course(field, old.x, exact=old.exact, descent=False, freeze=old.freeze)
+        self.course.unpack(packed, rows)
+
+    def better(self, course: Course) -> Course | None:
+        """The run in better coordinates, or None where it should go on as it is."""
+        if (
+            course.phase not in ("tuning", "adapting")
+            or course.total < self.next
+            or self.changes >= MOST
+            or course.field.temperature != 1
+        ):
+            return None
+        y, g = _draws(course)
+        if len(y) < LEAST_DRAWS:
+            return None
+        self.next = 2 * course.total
+        frame = _present(course)
+        x = y if frame is None else frame.forward(np, y)
+        g = g if frame is None else frame.push(np, y, g)
+        rng = np.random.default_rng([course.field.seed, 11, self.changes])
+        found = reparametrise.fit(x, g, rng)
+        if found is None or not _gains(x, g, frame, found):
+            return None
+        self.changes += 1
+        # A worse map is replaced early: draws in the new coordinates are worth more than the old.
+        self.next = course.total + FIRST_LOOK
+        return _begin_again(course, frame, found)
+
+
+def _present(course: Course) -> Hierarchical | None:
+    charted = [frame for frame in course.field.chart if isinstance(frame, Hierarchical)]
+    return charted[0] if charted else None
+
+
+def _draws(course: Course) -> tuple[np.ndarray, np.ndarray]:
+    """Those of tuning that count and those of the exact phase, in order of time, flat."""
+    skip = course.skip() if course.tuning.size >= 16 else course.tuning.size
+    parts = {name: [course.tuning.stack(name, skip)] for name in ("x", "g")}
+    if course.archive is not course.tuning and course.archive.size:
+        for name, part in parts.items():
+            part.append(course.archive.stack(name))
+    x, g = (np.concatenate(part) for part in parts.values())
+    return x.reshape(-1, course.dim), g.reshape(-1, course.dim)
+
+
+def _gains(x, g, frame, found) -> bool:
+    if frame is None:
+        return True
+    with np.errstate(all="ignore"):
+        before, after = (reparametrise.loss(x, g, one) for one in (frame, found))
+    return after < (1 - LEAST_GAIN) * before - reparametrise.LEAST_TOTAL
+
+
+def _begin_again(course: Course, frame: Hierarchical | None, found: Hierarchical) -> Course:
+    x = course.x if frame is None else frame.forward(np, course.x)
+    field = dataclasses.replace(course.field, chart=(found,))
+    new = Course(
+        field, found.inverse(np, x), exact=course.exact, descent=False, freeze=course.freeze
+    )
+    new.gradients = {"pilot": course.total} | new.gradients
+    new.history = list(course.history)
+    return new

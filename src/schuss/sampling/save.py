@@ -1,0 +1,74 @@
+"""A run on disk: the whole of its state after every window, and its draws as they come."""
+
+import contextlib
+import importlib.metadata
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from schuss.sampling.archive import FIELDS
+from schuss.sampling.course import Course
+from schuss.sampling.question import Question
+from schuss.sampling.rounds import Rounds
+
+
+@contextlib.contextmanager
+def saving(path: Any, rounds: Rounds, question: Question, settings: dict) -> Iterator[Callable]:
+    """A function that commits the run, after taking up one that was begun before."""
+    if path is None:
+        yield lambda: None
+        return
+    from schuss.checkpoint import Checkpoint
+
+    with Checkpoint.open(path, identity(rounds.course, question, settings)) as store:
+        committed = 0
+        found = store.load()
+        if found is not None:
+            committed = _take_up(rounds, *found)
+
+        def save():
+            nonlocal committed
+            committed = _commit(store, rounds, committed)
+
+        yield save
+
+
+def identity(course: Course, question: Question, settings: dict) -> dict[str, Any]:
+    """What makes two runs the same run: the model where it starts, and all settings."""
+    from schuss.checkpoint import fingerprint
+
+    x = course.x
+    energies = [course.field.evaluate(point)[0] for point in (x, 0.5 * x)]
+    problem = question.problem
+    return {
+        "model": fingerprint(np.concatenate(energies), problem.dim),
+        "dim": problem.dim,
+        "chains": course.chains,
+        "seed": course.field.seed,
+        "engine": problem.engine.name,
+        "dtype": str(problem.x.dtype),
+        "schuss": importlib.metadata.version("schuss"),
+        **settings,
+    }
+
+
+def _commit(store, rounds: Rounds, committed: int) -> int:
+    """In the last phase draws are appended; before, all there is is part of the state."""
+    archive = rounds.course.archive
+    if rounds.course.phase != "sampling" or archive.limit is not None:
+        store.commit(rounds.pack(), {})
+        return 0
+    size = archive.size
+    rows = {
+        name: np.ascontiguousarray(np.swapaxes(archive.stack(name, committed), 0, 1))
+        for name in FIELDS
+        if size > committed
+    }
+    store.commit(rounds.pack(skip=size), rows)
+    return size
+
+
+def _take_up(rounds: Rounds, state: dict, rows: dict) -> int:
+    rounds.unpack(state, rows or None)
+    return rounds.course.archive.size if rows else 0

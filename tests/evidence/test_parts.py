@@ -1,0 +1,209 @@
+"""The pieces of the estimate against brute force, quadrature and exact sums."""
+
+import math
+
+import array_api_strict
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from schuss.coordinates import Bounded, Level, through
+from schuss.engines.jax import Jax, precision
+from schuss.evidence import adapt
+from schuss.evidence.bridge import log_ratio
+from schuss.evidence.groups import combine, difference, interval
+from schuss.evidence.references import Normal, Prior, Uniform
+from schuss.evidence.resample import most_apart, systematic
+from schuss.evidence.temperature import LAST, conditional_ess, increment, log_weights
+from schuss.evidence.tempered import Tempered
+
+
+@pytest.mark.parametrize(
+    "reference", [Normal(mean=[1.0, -2.0], sd=[0.5, 2.0]), Uniform([-1.0, 0.0], [1.0, 3.0])]
+)
+def test_references_are_normalised_and_drawn_from(reference):
+    """∫ p₀ = 1 by quadrature; means and variances of 40 000 draws within five standard errors."""
+    reach = ((-12, 12), (-16, 16)) if isinstance(reference, Normal) else ((-1, 1), (0, 3))
+    total = integrate.dblquad(
+        lambda b, a: math.exp(-reference.energy(np, np.array([[a, b]]))[0]), *reach[0], *reach[1]
+    )[0]
+    assert total == pytest.approx(1, abs=1e-6)
+    x = reference.sample(np.random.default_rng(0), 40_000)
+    if isinstance(reference, Normal):
+        mean, sd = reference.mean, reference.sd
+    else:
+        mean = (reference.lower + reference.upper) / 2
+        sd = (reference.upper - reference.lower) / math.sqrt(12)
+        assert np.all((x > reference.lower) & (x < reference.upper))
+    assert np.all(np.abs(x.mean(axis=0) - mean) < 5 * sd / 200)
+    assert np.all(np.abs(x.var(axis=0) / sd**2 - 1) < 5 * math.sqrt(2) / 200)
+
+
+def test_the_normal_gradient_is_that_of_its_energy():
+    reference = Normal(mean=[1.0, -2.0, 0.0], sd=[0.5, 2.0, 1.0])
+    x = np.random.default_rng(0).standard_normal((4, 3))
+    with precision(np.float64):
+        expected = jax.grad(lambda z: reference.energy(jnp, z).sum())(jnp.asarray(x))
+    np.testing.assert_allclose(reference.gradient(np, x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: Normal(), "dim is missing"),
+        (lambda: Normal(dim=2, sd=-1.0), "sd must be positive"),
+        (lambda: Normal(dim=2, sd=[1.0, 1.0, 1.0]), r"shape \(2,\)"),
+        (lambda: Normal(dim=0), "dim must be"),
+        (lambda: Normal(dim=2, mean=math.inf), "finite"),
+        (lambda: Uniform(0.0, 1.0), "dim is missing"),
+        (lambda: Uniform([0.0, 1.0], [1.0, 1.0]), "lower must be below upper"),
+        (lambda: Uniform(-math.inf, 1.0, dim=2), "finite"),
+        (lambda: Uniform([0.0, 1.0], [1.0, 2.0, 3.0]), r"shape \(3,\)"),
+        (lambda: Prior(1.0, lambda rng, n: None), "log_density must be callable"),  # pyright: ignore
+    ],
+)
+def test_references_refuse_what_is_none(make, match):
+    with pytest.raises((ValueError, TypeError), match=match):
+        make()
+
+
+def test_frames_of_the_path_against_autodiff():
+    """Energy and gradient in z of a E₀ + b E in a box, from `through`, against jax.grad."""
+    lower, upper = np.array([-1.0, 0.0]), np.array([1.0, 3.0])
+    z = 3 * np.random.default_rng(0).standard_normal((5, 2))
+    weights = np.tile([0.3, 0.7], (5, 1))
+
+    def target(x):
+        return (x**4).sum(axis=-1), 4 * x**3
+
+    def reference(x):
+        return (x**2).sum(axis=-1) / 2, x
+
+    box = Bounded(lower, upper)
+    energy, g = through(np, Tempered(target, reference, np), (Level(weights), box))(z)
+
+    def whole(z):
+        share = 1 / (1 + jnp.exp(-z))
+        x = lower + (upper - lower) * share
+        log_det = jnp.log(share * (1 - share)).sum(axis=-1)
+        total = 0.3 * (x**2).sum(axis=-1) / 2 + 0.7 * (x**4).sum(axis=-1) - log_det
+        return total.sum(), total
+
+    with precision(np.float64):
+        expected, values = jax.jit(jax.grad(whole, has_aux=True))(z)
+    np.testing.assert_allclose(energy, values, rtol=1e-12)
+    np.testing.assert_allclose(g, expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(box.inverse(np, box.forward(np, z)), z, rtol=1e-9)
+
+
+def test_frames_stay_within_the_array_standard():
+    xp = array_api_strict
+    z, ends = xp.asarray([[0.5, -40.0]]), (xp.asarray([0.0, 0.0]), xp.asarray([1.0, 2.0]))
+    box, level = Bounded(*ends), Level(xp.asarray([[0.25, 0.75]]))
+    assert level.forward(xp, z).shape == (1, 4)
+    assert level.inverse(xp, level.forward(xp, z)).shape == (1, 2)
+    assert math.isfinite(float(box.potential(xp, z)[0]))
+    assert box.pull(xp, z, z).shape == (1, 2)
+
+
+def test_conditional_ess_by_hand():
+    logs = np.log([1.0, 2.0, 3.0])
+    assert conditional_ess(logs + 900) == pytest.approx(36 / (3 * 14))
+    assert conditional_ess(np.array([-np.inf, -np.inf])) == 0
+    np.testing.assert_array_equal(
+        log_weights(np.array([1.0, np.nan, np.inf]), 0.5), [-0.5, -np.inf, -np.inf]
+    )
+
+
+def test_the_next_temperature_has_the_conditional_ess_that_was_asked_for():
+    gap = 1e6 * np.random.default_rng(0).standard_normal(500) ** 2
+    delta = increment(gap, 1.0, 0.8)
+    assert 0 < delta < 1e-4
+    assert conditional_ess(log_weights(gap, delta)) == pytest.approx(0.8, abs=1e-6)
+    # Half of the way at most, until the rest is easy.
+    gap = np.random.default_rng(0).standard_normal(500)
+    assert conditional_ess(log_weights(0.5 * gap, 1.0)) < LAST
+    assert increment(0.5 * gap, 1.0, 0.5) == 0.5
+    assert increment(0.01 * gap, 0.3, 0.5) == 0.3
+    # Particles without density are lost at once, whatever the step.
+    half = np.where(gap > 0, np.inf, 0.01 * gap)
+    assert increment(half, 1.0, 0.8) == 1.0
+
+
+def test_systematic_resampling_counts_are_right_and_unbiased():
+    """Counts are the floor or the ceiling of n w; their mean over the uniform number is n w."""
+    weights = np.array([0.1, 0.0, 0.45, 0.25, 0.2])
+    grid = (np.arange(1000) + 0.5) / 1000
+    counts = np.stack([np.bincount(systematic(3 * weights, 7, u), minlength=5) for u in grid])
+    assert np.all(np.abs(counts - 7 * weights) < 1)
+    np.testing.assert_allclose(counts.mean(axis=0), 7 * weights, atol=2e-3)
+
+
+@pytest.mark.parametrize("direction", ["coordinate", "diagonal"])
+def test_two_modes_are_found(direction):
+    rng = np.random.default_rng(0)
+    axis = np.eye(6)[2] if direction == "coordinate" else np.ones(6) / math.sqrt(6)
+    side = rng.choice([-1.0, 1.0], 400)
+    x = rng.standard_normal((400, 6)) + 5 * side[:, None] * axis
+    where, kurtosis = most_apart(x, rng.uniform(0.5, 1.0, 400))
+    assert kurtosis < 1.5
+    assert abs(np.mean(np.sign(where) * side)) == 1
+    _, plain = most_apart(rng.standard_normal((400, 6)), np.ones(400))
+    assert plain > 2
+
+
+def test_bennett_against_a_gaussian_integral():
+    """log Z₁/Z₀ = log sd₁/sd₀ within five standard errors (.01 each), with unequal numbers."""
+    rng = np.random.default_rng(0)
+    sd = 1.5
+
+    def logs(x):
+        return x**2 / 2 - x**2 / (2 * sd**2)
+
+    before, after = rng.standard_normal((2, 20_000)), sd * rng.standard_normal((2, 5000))
+    np.testing.assert_allclose(log_ratio(logs(before), logs(after)), math.log(sd), atol=0.05)
+    # States without density before the step count for nothing: half of them, log ½.
+    lost = np.where(rng.random((1, 20_000)) < 0.5, -np.inf, 0.0)
+    found = log_ratio(lost, np.zeros((1, 20_000)))
+    assert found == pytest.approx(math.log(0.5), abs=0.05)
+
+
+def test_groups_by_hand():
+    logs = np.array([-3.0, -2.5, -2.8, -3.3])
+    value, error = combine(logs + 800)
+    z = np.exp(logs)
+    assert value == pytest.approx(math.log(z.mean()) + 800)
+    without = np.log([np.delete(z, g).mean() for g in range(4)])
+    assert error == pytest.approx(math.sqrt(3 / 4 * ((without - without.mean()) ** 2).sum()))
+    off, spread = difference(logs, logs - 1)
+    assert off == pytest.approx(1)
+    assert spread == pytest.approx(0, abs=1e-12)
+    low, high = interval(2.0, 0.5, 7, 0.95)
+    assert (low, high) == pytest.approx(stats.t.interval(0.95, 7, 2.0, 0.5))
+    assert combine(np.full(4, -np.inf)) == (-math.inf, math.inf)
+
+
+def test_rules_move_the_right_way():
+    assert adapt.next_step(1.0, adapt.ACCEPTANCE, 100) == pytest.approx(1.0)
+    assert adapt.next_step(1.0, 0.99, 100) > 1 > adapt.next_step(1.0, 0.5, 100) > 0.3
+    assert adapt.next_step(50.0, 1.0, 100) == adapt.LENGTH * 10 / 2
+    # An autoregression of coefficient ½ has τ = 3: 2000 pairs, τ to about ±.2.
+    rng, x = np.random.default_rng(0), np.zeros((100, 200))
+    x[0] = rng.standard_normal(200)
+    for t in range(1, 100):
+        x[t] = 0.5 * x[t - 1] + math.sqrt(0.75) * rng.standard_normal(200)
+    assert adapt.correlation_time(x) == pytest.approx(3, abs=0.5)
+    assert adapt.correlation_time(np.ones((4, 8))) == 1
+    sd = adapt.spread(np.array([[0.0, 1.0], [2.0, 1.0]]), np.ones(2), np.full(2, 9.0))
+    np.testing.assert_allclose(sd, [1.0, 9.0])
+
+
+def test_the_reference_of_functions_has_autodiff():
+    prior = Prior(lambda x: -jnp.sum(x**2), lambda rng, n: rng.standard_normal((n, 3)))
+    engine, x = Jax(), np.ones((2, 3))
+    with precision(np.float64):
+        energy, g = prior.grad_fn(engine, engine.asarray(x))(engine.asarray(x))
+    np.testing.assert_allclose(energy, [3.0, 3.0])
+    np.testing.assert_allclose(g, 2 * x)

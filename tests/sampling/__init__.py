@@ -1,0 +1,1 @@
+"""The run as a whole, and each of its parts."""

@@ -1,0 +1,435 @@
+"""`schuss.sample` as it is called: wishes, starts, seeds, interruptions and bad input."""
+
+import os
+import subprocess
+import sys
+import time
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+import schuss
+
+from .targets import MEAN, SECOND, energy, logdensity, quietly, sigmas, value_and_grad
+
+DRAWS = 50
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return quietly(draws=DRAWS)
+
+
+# Wishes.
+
+
+def test_draws(plain):
+    assert plain.x.shape == plain.draws.shape == (4, DRAWS, 3)
+    assert plain.stats.energy.shape == plain.stats.energy_error.shape == (4, DRAWS)
+    np.testing.assert_allclose(
+        plain.stats.energy, value_and_grad(plain.x.reshape(-1, 3))[0].reshape(4, -1), rtol=1e-10
+    )
+    np.testing.assert_allclose(plain.stats.gradient, value_and_grad(plain.x)[1], atol=1e-9)
+    assert plain.stats.exact and not plain.stats.interrupted
+    assert plain.stats.sampler == "auto" and plain.stats.engine == "jax"
+    assert plain.weights is None and plain.name == "energy"
+    assert 0.7 < np.nanmean(plain.stats.acceptance) <= 1
+    phases = ["start", "burn-in", "tuning", "adapting", "sampling"]
+    assert [name for name in plain.stats.gradients if name in phases] == phases
+    assert all(plain.stats.gradients[name] > 0 for name in phases)
+    assert [row["gradients"] for row in plain.stats.history] == sorted(
+        row["gradients"] for row in plain.stats.history
+    )
+
+
+def test_a_thousand_draws_if_nothing_is_said():
+    found = schuss.sample(energy=energy, init=np.zeros(3), progress=False)
+    assert found.x.shape == (4, 1000, 3) and found.verdict.converged
+
+
+@pytest.mark.parametrize("wanted", [200, 3000])
+def test_effective_sample_size(wanted):
+    """What was asked for, by the verdict's own count, to the difference between the two."""
+    found = quietly(ess=wanted)
+    assert found.verdict.numbers["ess"] > 0.8 * wanted
+    assert found.verdict.converged and found.stats.exact
+
+
+def test_gradients():
+    found = quietly(gradients=20_000)
+    assert 20_000 <= sum(found.stats.gradients.values()) < 20_000 + 4 * 256 + 1
+    assert found.stats.exact
+
+
+def test_gradients_that_end_in_tuning_give_the_draws_of_the_flow():
+    found = quietly(gradients=600)
+    assert 600 <= sum(found.stats.gradients.values()) < 900
+    assert not found.stats.exact and found.stats.acceptance is None
+    assert np.isfinite(found.x).all()
+
+
+def test_gradients_that_end_where_the_exact_phase_begins():
+    """There are draws for every number of gradients from some number on."""
+    seen = []
+    quietly(gradients=4000, callback=lambda view: seen.append((view.phase, view.gradients)))
+    first = next(gradients for phase, gradients in seen if phase == "adapting")
+    found = quietly(gradients=first)
+    assert sum(found.stats.gradients.values()) == first
+    assert not found.stats.exact and found.stats.acceptance is None and found.x.shape[1] > 50
+    assert quietly(gradients=first + 1).stats.exact
+
+
+def test_too_few_gradients_for_any_draw():
+    with pytest.raises(ValueError, match=r"^50 gradients ended the run in its burn-in phase, af"):
+        quietly(gradients=50)
+
+
+def test_seconds(plain):
+    begun = time.perf_counter()
+    found = quietly(seconds=1.0)
+    assert 1.0 <= time.perf_counter() - begun < 4
+    assert 0.9 <= sum(found.stats.seconds.values()) < 4
+    assert found.x.shape[1] > DRAWS
+
+
+def test_thin(plain):
+    """Every third state: those of a run that keeps all of them, as nothing else depends on it."""
+    every, third = quietly(draws=90, thin=1), quietly(draws=30, thin=3)
+    assert third.stats.thin == 3
+    np.testing.assert_array_equal(third.x, every.x[:, 2::3])
+
+
+def test_moments_only():
+    """Of all states, not only of those that are held; the same numbers as from all draws."""
+    kept = quietly(draws=1500, thin=2, keep="moments")
+    assert kept.draws is None and kept.x is None
+    every = quietly(draws=3000, thin=1)
+    n = kept.moments.total
+    assert np.all(n >= 3000)
+    np.testing.assert_allclose(kept.moments.mean, every.x.mean(axis=1), atol=0.15)
+    np.testing.assert_allclose(kept.moments.variance, every.x.var(axis=1), rtol=0.4)
+    assert np.abs(kept.moments.mean.mean(axis=0) - MEAN).max() < 0.1
+    assert kept.moments.ess.min() > 400 and "moments" in str(kept.verdict)
+
+
+# Starts and functions.
+
+
+def test_functions_of_all_kinds_agree(plain):
+    """The same seed with log p in place of −E, and by NumPy's own loop."""
+    same = quietly(logdensity=logdensity, draws=DRAWS)
+    np.testing.assert_array_equal(same.x, plain.x)
+    own = quietly(value_and_grad=value_and_grad, gradients=4000)
+    assert own.stats.engine == "numpy" and own.x.shape[2] == 3
+
+
+def test_starts_of_all_kinds():
+    for init in (
+        np.full(3, 0.5),
+        [0.5, 0, -1],
+        np.random.default_rng(0).standard_normal((4, 3)),
+        lambda rng, chains: rng.standard_normal((chains, 3)),
+        lambda rng: rng.standard_normal(3),
+    ):
+        found = quietly(init=init, gradients=2000)
+        assert found.x.shape[::2] == (4, 3)
+
+
+def test_nests_come_back_by_name():
+    def split(p):
+        return logdensity(jnp.concatenate([p["a"][None], p["b"]["c"]]))
+
+    found = quietly(logdensity=split, init={"a": 0.0, "b": {"c": np.zeros(2)}}, gradients=16_000)
+    assert found["a"].shape == found.x.shape[:2] and found["b.c"].shape == (*found.x.shape[:2], 2)
+    np.testing.assert_array_equal(found["a"], found.x[..., 0])
+    assert np.abs(found.x.mean(axis=(0, 1)) - MEAN).max() < 0.3
+
+
+def test_images_come_back_as_images():
+    found = quietly(
+        value_and_grad=lambda x: ((x**2).sum(axis=(1, 2)) / 2, x),
+        init=np.zeros((4, 2, 3)),
+        gradients=2000,
+    )
+    assert found.draws.shape == (*found.x.shape[:2], 2, 3)
+
+
+class Net(torch.nn.Module):
+    """The same energy as a module."""
+
+    def __init__(self):
+        super().__init__()
+        self.shapes = torch.nn.Parameter(torch.tensor([0.7, 1.0, 2.0], dtype=torch.float64))
+
+    def forward(self, x):
+        return (torch.exp(x) - self.shapes * x).sum(-1, keepdim=True)
+
+
+def test_torch():
+    """A module, left in training mode and with gradients of its own as it was."""
+    net = Net().train()
+    found = quietly(energy=net, init=torch.zeros(3, dtype=torch.float64), gradients=6000)
+    assert found.stats.engine == "torch" and found.stats.exact
+    assert isinstance(found.x, np.ndarray)
+    assert net.training and net.shapes.requires_grad and net.shapes.grad is None
+    assert np.abs(found.x.mean(axis=(0, 1)) - MEAN).max() < 0.6
+    again = quietly(energy=net, init=torch.zeros(3, dtype=torch.float64), gradients=6000)
+    np.testing.assert_array_equal(again.x, found.x)
+
+
+def test_single_precision():
+    found = quietly(init=np.zeros(3, np.float32), draws=500)
+    assert found.verdict.converged
+    assert np.abs(found.x.mean(axis=(0, 1)) - MEAN).max() < 0.25
+    # The energies were made in 32 bits.
+    exact = value_and_grad(found.x.reshape(-1, 3))[0].reshape(found.stats.energy.shape)
+    gap = np.abs(found.stats.energy - exact)
+    assert 1e-9 < gap.max() < 1e-4
+
+
+# Few dimensions, few chains.
+
+
+def test_a_line():
+    """A double well, whose mean is −.4825, to 5 standard errors of 16 chains (p = 1e-4)."""
+    well = schuss.targets.double_well(1)
+    found = schuss.sample(well, chains=16, ess=4000, progress=False)
+    assert found.x.shape[2] == 1 and found.draws.shape == found.x.shape
+    means = found.x[..., 0].mean(axis=1)
+    error = means.std(ddof=1) / 4
+    assert error < 0.06 and abs(means.mean() + 0.4825) < 5 * error
+    np.testing.assert_allclose(
+        found.stats.energy, well.energy(np, found.x.reshape(-1, 1)).reshape(16, -1), atol=1e-9
+    )
+
+
+def test_a_plane_with_modes_far_apart():
+    """Eight modes on a circle, 5 sd from each other: every chain finds them all, evenly.
+
+    Shares of 1000 draws that are worth hundreds: 1/8 to a third.
+    """
+    target = schuss.targets.toy_mog()
+    found = schuss.sample(target, draws=1000, progress=False)
+    assert found.x.shape == (4, 1000, 2)
+    angle = np.arctan2(found.x[..., 1], found.x[..., 0]) % (2 * np.pi)
+    exact = target.sample(np.random.default_rng(0), 4000)
+    truth = np.arctan2(exact[:, 1], exact[:, 0]) % (2 * np.pi)
+    edges = np.linspace(0, 2 * np.pi, 5)
+    w = np.ones_like(angle) if found.weights is None else found.weights
+    for chain in range(4):
+        shares = np.histogram(angle[chain], edges, weights=w[chain])[0] / w[chain].sum()
+        np.testing.assert_allclose(shares, np.histogram(truth, edges)[0] / 4000, atol=0.12)
+
+
+def test_a_single_chain():
+    """R-hat comes from its halves."""
+    found = quietly(chains=1, draws=600)
+    assert found.x.shape == (1, 600, 3)
+    assert found.verdict.converged and found.verdict.numbers["rhat"] < 1.05
+
+
+def test_unadjusted():
+    found = quietly(draws=1000, exact=False)
+    assert not found.stats.exact and found.stats.acceptance is None
+    assert found.stats.gradients["adapting"] == 0
+    assert np.abs(found.x.mean(axis=(0, 1)) - MEAN).max() < 0.2
+    assert np.abs((found.x**2).mean(axis=(0, 1)) / SECOND - 1).max() < 0.25
+
+
+# Repetition.
+
+
+def test_the_seed_decides_the_draws(plain):
+    again, other = quietly(draws=DRAWS), quietly(draws=DRAWS, seed=1)
+    np.testing.assert_array_equal(again.x, plain.x)
+    np.testing.assert_array_equal(again.stats.energy, plain.stats.energy)
+    assert not np.any(other.x == plain.x)
+    more = quietly(draws=2 * DRAWS)
+    np.testing.assert_array_equal(more.x[:, :DRAWS], plain.x)
+    for chain in range(1, 4):
+        assert not np.any(plain.x[chain] == plain.x[0])
+    big = quietly(gradients=600, seed=2**62 + 1)
+    assert big.stats.seed == 2**62 + 1
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "one", None])
+def test_seeds_are_whole_numbers(seed):
+    with pytest.raises(ValueError, match=r"^seed must be a whole number"):
+        quietly(seed=seed)
+    with pytest.raises(ValueError, match=r"^seed must be a whole number"):
+        quietly(seed=torch.Generator())
+
+
+# Callbacks and Ctrl-C.
+
+
+def stop_when(condition):
+    def callback(view):
+        if condition(view):
+            raise KeyboardInterrupt
+
+    return callback
+
+
+@pytest.mark.parametrize("phase", ["adapting", "sampling"])
+def test_an_interrupted_run_gives_what_it_has(phase, plain):
+    found = quietly(draws=10**6, callback=stop_when(lambda v: v.phase == phase and v.ess > 80))
+    assert found.stats.interrupted and found.x.shape[1] >= 4
+    assert any("interrupted" in note for note in found.verdict.notes)
+    assert np.isfinite(found.x).all()
+
+
+def test_interrupted_before_there_are_draws():
+    with pytest.raises(KeyboardInterrupt, match="before it had draws"):
+        quietly(draws=100, callback=stop_when(lambda v: v.phase == "burn-in"))
+
+
+def test_callbacks_see_the_run(plain):
+    seen, drawn = [], []
+
+    def callback(view):
+        seen.append((view.phase, view.gradients, view.ess, view.rhat))
+        if view.phase == "sampling":
+            drawn.append(view.posterior().x.shape)
+
+    found = quietly(draws=DRAWS, callback=callback)
+    np.testing.assert_array_equal(found.x, plain.x)
+    phases = list(dict.fromkeys(phase for phase, *_ in seen))
+    assert phases == ["burn-in", "tuning", "adapting", "sampling"]
+    gradients = [row[1] for row in seen]
+    assert gradients == sorted(gradients)
+    assert gradients[-1] == sum(found.stats.gradients.values())
+    assert drawn and all(shape[::2] == (4, 3) for shape in drawn)
+
+
+def test_what_a_callback_raises_reaches_the_caller():
+    def callback(view):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match=r"^mine$"):
+        quietly(draws=10, callback=callback)
+
+
+# Bad input.
+
+
+def test_nothing_finite_anywhere():
+    with pytest.raises(ValueError, match=r"^the energy or its gradient is not finite at the start"):
+        quietly(init=np.full(3, np.nan))
+    with pytest.raises(ValueError, match="not finite at the start of any chain"):
+        quietly(value_and_grad=lambda x: (np.full(len(x), np.nan), x))
+    with pytest.raises(ValueError, match="not finite at the start of any chain"):
+        quietly(value_and_grad=lambda x: (x.sum(1), np.full_like(x, np.inf)))
+
+
+def test_some_chains_start_where_nothing_is():
+    """They begin with the others."""
+    init = np.zeros((4, 3))
+    init[1], init[2, 0] = np.nan, 2000.0
+    found = quietly(init=init, draws=300)
+    assert np.isfinite(found.x).all() and found.verdict.converged
+
+
+def test_walls_and_holes_on_the_way():
+    """No energy beyond x₁ = 1, gradients that aren't finite beyond x₂ = 1.5."""
+
+    def walled(x):
+        value, g = value_and_grad(x)
+        value = np.where(x[:, 0] > 1, np.nan, value)
+        return value, np.where(x[:, 1:2] > 1.5, np.inf, g)
+
+    found = quietly(value_and_grad=walled, gradients=12_000)
+    assert np.isfinite(found.x).all() and np.isfinite(found.stats.energy).all()
+    assert found.x[..., 0].max() <= 1 and found.x[..., 1].max() <= 1.5
+    assert found.stats.divergences > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"init": np.zeros((2, 0))}, r"^init has shape \(2, 0\), which holds no position"),
+        ({"init": np.zeros((4, 3), int)}, "^init must be floating point, got dtype int64"),
+        ({"init": np.zeros(3, np.float16)}, "^init has dtype float16, too coarse"),
+        ({"init": 0.0}, r"^init must be a point \(dim,\), a batch"),
+        ({"init": np.zeros((3, 3)), "chains": 4}, "^init holds 3 starts but chains=4"),
+        ({"energy": lambda x: x, "init": np.zeros(3)}, r"^energy returned shape|neither"),
+        ({"draws": 10, "ess": 10}, "^pass one of draws, ess, seconds and gradients, got draws and"),
+        ({"draws": 0}, "^draws must be a whole number of at least 4"),
+        ({"thin": 0}, "^thin must be a whole number of at least 1"),
+        ({"keep": "all"}, "^keep must be one of 'draws', 'moments'"),
+        ({"sampler": "nuts"}, "^sampler must be one of 'auto', got 'nuts'"),
+        ({"engine": "numpy"}, "^engine='numpy' has no autodiff"),
+        ({"devices": 0}, "^devices must be a whole number of at least 1"),
+        ({"chains": 0}, "^chains must be a whole number of at least 1"),
+    ],
+)
+def test_bad_arguments(given, message):
+    with pytest.raises(ValueError, match=message):
+        quietly(**given)
+
+
+def test_devices_belong_to_jax():
+    with pytest.raises(ValueError, match=r"^devices is for engine='jax', got engine='numpy'"):
+        quietly(value_and_grad=value_and_grad, devices=2)
+
+
+# Densities that can't be sampled.
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda x: jnp.sum(x * x) / 2,  # the sign
+        lambda x: -jnp.sum(x[:2] ** 2) / 2,  # a direction left free
+        pytest.param(lambda x: jnp.sum(x), marks=pytest.mark.slow),
+    ],
+    ids=["sign", "flat", "slope"],
+)
+def test_improper_densities_are_flagged(wrong):
+    with pytest.warns(schuss.NotConverged):
+        found = schuss.sample(logdensity=wrong, init=np.zeros(3), draws=40, progress=False)
+    assert not found.verdict.converged
+    assert "improper" in str(found.verdict)
+
+
+# Devices.
+
+SCRIPT = """
+import sys, warnings
+import numpy as np
+import jax
+import schuss
+sys.path.insert(0, sys.argv[1])
+from tests.sampling.targets import quietly
+devices = None if sys.argv[3] == "all" else int(sys.argv[3])
+short = quietly(gradients=1200, chains=8, devices=devices)
+long = quietly(draws=500, chains=8, devices=devices)
+np.savez(sys.argv[2], short=short.x, long=long.x, devices=len(jax.devices()))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", ["all", "4"])
+def test_eight_devices_give_the_numbers_of_one(tmp_path, devices):
+    """As long as rounding, which depends on the shape of a shard, hasn't been enlarged by the flow.
+
+    After that the numbers are others of the same law: means to 8 standard errors of 8 chains,
+    p = 1e-4.
+    """
+    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    out = tmp_path / "eight.npz"
+    flags = "--xla_force_host_platform_device_count=8"
+    subprocess.run(
+        [sys.executable, "-c", SCRIPT, root, str(out), devices],
+        check=True,
+        env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        timeout=600,
+    )
+    found = np.load(out)
+    assert found["devices"] == 8
+    one = quietly(gradients=1200, chains=8)
+    np.testing.assert_allclose(found["short"], one.x, rtol=0, atol=1e-6)
+    away, error = sigmas(found["long"], MEAN)
+    assert np.all(away < 8) and np.all(error < 0.15)

@@ -1,0 +1,66 @@
+"""One wish, checked at the door, and the clock."""
+
+import time
+
+import numpy as np
+import pytest
+
+from schuss.sampling.wish import DRAWS, Clock, Wish, wish
+
+
+def test_without_a_wish_a_thousand_draws():
+    assert wish() == Wish(draws=DRAWS) == Wish(draws=1000)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"draws": 50}, "50 draws a chain"),
+        ({"draws": np.int64(50)}, "50 draws a chain"),
+        ({"ess": 400}, "an effective sample size of 400"),
+        ({"seconds": 2.5}, "2.5 s"),
+        ({"gradients": 1e4}, "10000 gradients"),
+    ],
+)
+def test_a_wish_and_its_words(given, text):
+    found = wish(**given)
+    ((name, value),) = given.items()
+    assert getattr(found, name) == value and found.text == text
+    assert [v is not None for v in vars(found).values()].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"draws": 3}, "draws must be a whole number of at least 4, got 3"),
+        ({"draws": 10.5}, "draws must be a whole number of at least 4, got 10.5"),
+        ({"draws": "many"}, "draws must be a whole number of at least 4, got 'many'"),
+        ({"gradients": 0}, "gradients must be a whole number of at least 1, got 0"),
+        ({"ess": -1}, "ess must be positive and finite, got -1"),
+        ({"ess": float("nan")}, "ess must be positive and finite, got nan"),
+        ({"seconds": 0}, "seconds must be positive and finite, got 0"),
+        ({"seconds": float("inf")}, "seconds must be positive and finite, got inf"),
+        (
+            {"draws": 10, "seconds": 1},
+            "pass one of draws, ess, seconds and gradients, got draws and seconds",
+        ),
+        (
+            {"ess": 10, "gradients": 5, "draws": 4},
+            "pass one of draws, ess, seconds and gradients, got draws and ess and gradients",
+        ),
+    ],
+)
+def test_what_cannot_be_granted_is_refused(given, message):
+    with pytest.raises(ValueError) as caught:
+        wish(**given)
+    assert str(caught.value) == message
+
+
+def test_the_clock_shares_out_all_of_its_time():
+    clock = Clock()
+    for phase in ("tuning", "sampling", "tuning"):
+        time.sleep(0.002)
+        clock.lap(phase)
+    assert list(clock.seconds) == ["tuning", "sampling"]
+    assert clock.seconds["tuning"] >= 0.004 and clock.seconds["sampling"] >= 0.002
+    assert sum(clock.seconds.values()) <= clock.total
