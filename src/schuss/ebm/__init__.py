@@ -1,0 +1,31 @@
+"""Neural energies in PyTorch: the sampler inside the training loop."""
+
+from schuss.ebm.buffer import ReplayBuffer
+from schuss.ebm.checkpoint import load_weights
+from schuss.ebm.divergence import DivergenceError, Limits
+from schuss.ebm.ema import EMA
+from schuss.ebm.ensemble import Ensemble
+from schuss.ebm.history import History, Rollback
+from schuss.ebm.joint import JointEnergy
+from schuss.ebm.losses import contrastive_loss
+from schuss.ebm.networks import ConvEnergy, ResidualClassifier, ToyMLP
+from schuss.ebm.pictures import picture
+from schuss.ebm.trainer import Trainer
+
+__all__ = [
+    "EMA",
+    "ConvEnergy",
+    "DivergenceError",
+    "Ensemble",
+    "History",
+    "JointEnergy",
+    "Limits",
+    "ReplayBuffer",
+    "ResidualClassifier",
+    "Rollback",
+    "ToyMLP",
+    "Trainer",
+    "contrastive_loss",
+    "load_weights",
+    "picture",
+]

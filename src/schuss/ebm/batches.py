@@ -1,0 +1,140 @@
+"""What one iteration trains on: a batch of data, and negatives by the sampler."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+
+from schuss.algorithms import ESH
+from schuss.arguments import whole
+from schuss.ebm import ranks
+from schuss.ebm.buffer import ReplayBuffer
+from schuss.ebm.examples import Examples
+from schuss.ebm.negatives import Drawer
+from schuss.ebm.randomness import generator, key
+from schuss.ebm.starts import reference as reference_energy
+from schuss.ebm.starts import starting
+
+
+class Batch(NamedTuple):
+    """Data and negatives (n, *shape); the rest is (n,)."""
+
+    x: Any
+    labels: Any  # or None
+    negatives: Any
+    log_weights: Any  # of the negatives, or None where all count the same
+    energy_error: Any
+    delta: Any
+    frozen: Any
+
+
+class Batches:
+    """Draws batches, each depending on nothing but the seed, the iteration and the attempt.
+
+    A batch is made of `streams` parts, numbered through all processes, each with random numbers
+    and a buffer of its own. Without a buffer chains begin at `start` each time.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        drawer: Drawer,
+        *,
+        batch: int,
+        streams: int,
+        buffer: ReplayBuffer | None,
+        start: Callable | str,
+        weighting: str | None,
+        reference: Callable | None,
+        seed: int,
+        device: torch.device,
+        dtype: torch.dtype,
+    ):
+        self.batch, self.streams = whole("batch", batch, 1), whole("streams", streams, 1)
+        if self.batch % self.streams:
+            raise ValueError(f"batch must be a multiple of streams {streams}, got {batch}")
+        self.examples, self.drawer, self.seed = examples, drawer, seed
+        self.device, self.dtype = device, dtype
+        self.channels_last = len(examples.shape) == 3 and device.type == "cuda"
+        if weighting is not None:
+            _check_weighting(drawer, buffer)
+            reference = reference_energy(start) if reference is None else reference
+        self.reference = None if weighting is None else reference
+        box = (-1.0, 1.0)
+        if buffer is not None:
+            _check_buffer(buffer, examples, device, self.batch // self.streams)
+            start, box = buffer.start, (buffer.lower, buffer.upper)
+        self.fresh = starting(start, examples.shape, device, *box)
+        self.buffers: list[ReplayBuffer] = []
+        if buffer is not None:
+            self.buffers = [buffer.sibling(self.number(k)) for k in range(self.streams)]
+
+    def number(self, stream: int) -> int:
+        """Of a stream among those of all processes."""
+        return ranks.rank() * self.streams + stream
+
+    def draw(self, iteration: int, attempt: int) -> Batch:
+        """The batch of an iteration; nothing here waits for the device."""
+        parts = [self._stream(stream, iteration, attempt) for stream in range(self.streams)]
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*parts, strict=True)
+        return Batch(*(None if column[0] is None else torch.cat(column) for column in columns))
+
+    def _stream(self, stream: int, iteration: int, attempt: int) -> Batch:
+        n, place = self.batch // self.streams, (self.seed, self.number(stream), iteration, attempt)
+        source = generator(self.device, *place, 1)
+        x, labels = self.examples.draw(n, source)
+        if self.buffers:
+            first, slots = self.buffers[stream].draw(n)
+            drawn = self.drawer(self.laid_out(first), key(*place, 2))
+            self.buffers[stream].write(slots, drawn.x)
+        else:
+            first = self.fresh(n, source)
+            drawn = self.drawer(self.laid_out(first), key(*place, 2))
+        log_weights = None
+        if self.reference is not None:
+            log_weights = self.reference(first).reshape(n) + drawn.log_weights
+            log_weights = log_weights.masked_fill(drawn.frozen, -math.inf)
+        told = drawn.energy_error, drawn.delta, drawn.frozen
+        return Batch(self.laid_out(x), labels, self.laid_out(drawn.x), log_weights, *told)
+
+    def laid_out(self, x: torch.Tensor) -> torch.Tensor:
+        """In the network's precision, and images on a GPU with their channels last."""
+        x = x.to(self.dtype)
+        return x.contiguous(memory_format=torch.channels_last) if self.channels_last else x
+
+
+def _check_weighting(drawer: Drawer, buffer) -> None:
+    if not isinstance(drawer.algorithm, ESH) or drawer.algorithm.adjust is not None:
+        raise ValueError("weighting='jarzynski' needs sampler=ESH(...) with adjust=None")
+    if buffer is not None:
+        raise ValueError(
+            "weighting='jarzynski' weighs chains that begin in each iteration; pass buffer=None "
+            "and start="
+        )
+    if drawer.keep != "last":
+        raise ValueError("weighting='jarzynski' weighs last states; pass keep='last'")
+
+
+def _check_buffer(buffer, examples: Examples, device, n: int) -> None:
+    if not isinstance(buffer, ReplayBuffer):
+        raise TypeError(f"buffer must be a ReplayBuffer or None, got {type(buffer).__name__}")
+    if buffer.shape != examples.shape:
+        raise ValueError(
+            f"buffer holds chains of shape {buffer.shape} but data has {examples.shape}; make them "
+            "the same"
+        )
+    if buffer.device != device:
+        raise ValueError(
+            f"buffer is on {buffer.device} but net is on {device}; pass device={str(device)!r} to "
+            "the buffer"
+        )
+    if n > buffer.size:
+        raise ValueError(
+            f"batch must be at most the buffer's size {buffer.size}, got {n}; take a larger buffer "
+            "or a smaller batch"
+        )
+    if buffer.boxed:
+        examples.check_inside(buffer.lower, buffer.upper)

@@ -1,0 +1,107 @@
+"""The replay buffer: chains that go on from one training iteration to the next."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from schuss.arguments import seed_or_generator, whole
+from schuss.ebm.randomness import generator, key
+from schuss.ebm.starts import STARTS, starting
+
+
+class ReplayBuffer:
+    """`size` chains of a shape, drawn in batches without replacement and written back in place.
+
+    Each chain drawn is begun anew from `start` with probability `reinit`. `start` is "uniform" on
+    [lower, upper], "colour", "normal", or a function of a number and a generator. The draws depend
+    on `seed` and on how many there were before, and nothing else.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        shape: tuple[int, ...],
+        *,
+        start: Callable | str = "uniform",
+        reinit: float = 0.05,
+        seed: int = 0,
+        device: Any = None,
+        lower: float = -1.0,
+        upper: float = 1.0,
+    ):
+        self.size = whole("size", size, 1)
+        self.shape = tuple(whole("shape", length, 1) for length in shape)
+        if not 0 <= reinit <= 1:
+            raise ValueError(f"reinit must be a fraction between 0 and 1, got {reinit!r}")
+        if not lower < upper:
+            raise ValueError(f"lower must be below upper, got {lower!r} and {upper!r}")
+        self.reinit, self.lower, self.upper = float(reinit), float(lower), float(upper)
+        self.seed = seed_or_generator(seed)
+        if not isinstance(self.seed, int):
+            raise ValueError("seed of a ReplayBuffer must be a whole number of at least 0")
+        self.device = torch.empty(0, device=device).device
+        self.start = start
+        self.fresh = starting(start, self.shape, self.device, self.lower, self.upper)
+        self.draws = 0
+        self.x = self.fresh(self.size, generator(self.device, self.seed, 0))
+
+    @property
+    def boxed(self) -> bool:
+        """Whether the chains start in [lower, upper]."""
+        return self.start in STARTS and self.start != "normal"
+
+    def draw(self, n: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """`n` different chains and their slots; nothing here waits for the device."""
+        if n > self.size:
+            raise ValueError(
+                f"batch must be at most the buffer's size {self.size}, got {n}; take a larger "
+                "buffer or a smaller batch"
+            )
+        self.draws += 1
+        source = generator(self.device, self.seed, self.draws)
+        slots = torch.randperm(self.size, generator=source, device=self.device)[:n]
+        x = self.x[slots]
+        if self.reinit:
+            again = torch.rand(n, generator=source, device=self.device) < self.reinit
+            again = again.reshape(n, *(1 for _ in self.shape))
+            x = torch.where(again, self.fresh(n, source), x)
+        return x, slots
+
+    def write(self, slots: torch.Tensor, x: torch.Tensor) -> None:
+        """Put chains back where they were drawn."""
+        if tuple(x.shape) != (len(slots), *self.shape):
+            raise ValueError(
+                f"x must have shape {(len(slots), *self.shape)}, one chain for each slot, got "
+                f"{tuple(x.shape)}"
+            )
+        self.x[slots] = x.detach().to(self.x)
+
+    def sibling(self, number: int) -> "ReplayBuffer":
+        """Another buffer of the same kind with its own random numbers; number 0 is this one."""
+        if number == 0:
+            return self
+        return ReplayBuffer(
+            self.size,
+            self.shape,
+            start=self.start,
+            reinit=self.reinit,
+            seed=key(self.seed, number, 0, 0),
+            device=self.device,
+            lower=self.lower,
+            upper=self.upper,
+        )
+
+    def state_dict(self) -> dict[str, torch.Tensor]:
+        """The chains and the number of draws; the tensor is the buffer's own."""
+        return {"x": self.x, "draws": torch.tensor(self.draws)}
+
+    def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
+        """Go on from a state, with the same draws as the buffer that gave it."""
+        if tuple(state["x"].shape) != tuple(self.x.shape):
+            raise ValueError(
+                f"the saved buffer holds {tuple(state['x'].shape)} but this one "
+                f"{tuple(self.x.shape)}; make it of the same size and shape"
+            )
+        self.x.copy_(state["x"])
+        self.draws = int(state["draws"])

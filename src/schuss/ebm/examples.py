@@ -1,0 +1,95 @@
+"""Batches of data: from tensors on the device, or from a function that draws them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+class Examples:
+    """Data in one of three forms: a tensor (n, *shape), a pair with labels (n,), or a function.
+
+    The function takes a number and a generator and returns a tensor. Batches are drawn at random
+    with replacement; `noise` is the sd of normal noise put on them, `flip` mirrors half of them.
+    """
+
+    def __init__(self, data: Any, device, dtype, *, noise: float = 0.0, flip: bool = False):
+        if not 0 <= noise < float("inf"):
+            raise ValueError(f"data_noise must be at least 0 and finite, got {noise!r}")
+        self.noise, self.flip = float(noise), flip
+        self.function: Callable | None = None
+        self.labels = None
+        if callable(data) and not isinstance(data, torch.Tensor):
+            self.function = data
+            probe = data(2, torch.Generator(device).manual_seed(0))
+            self._check(probe, device, dtype, "data's result")
+            self.shape = tuple(probe.shape[1:])
+        else:
+            if isinstance(data, list | tuple):
+                if len(data) != 2:
+                    raise ValueError(
+                        f"data must be a tensor, a pair of data and labels, or a function, got "
+                        f"{len(data)} parts"
+                    )
+                data, self.labels = data
+                self._check_labels(data, device)
+            self._check(data, device, dtype, "data")
+            self.x, self.shape = data, tuple(data.shape[1:])
+        if flip and len(self.shape) < 2:
+            raise ValueError(f"flip=True is for images, but data has the shape {self.shape}")
+
+    def _check(self, x, device, dtype, name):
+        if not isinstance(x, torch.Tensor):
+            raise TypeError(
+                f"{name} must be a torch tensor, got {type(x).__name__}; convert it with "
+                "torch.as_tensor"
+            )
+        if x.dim() < 2 or not len(x):
+            raise ValueError(f"{name} must have shape (n, *shape), got {tuple(x.shape)}")
+        if x.dtype != dtype:
+            raise ValueError(
+                f"{name} has dtype {x.dtype} but net has {dtype}; convert it, e.g. x.to({dtype})"
+            )
+        if x.device != device:
+            raise ValueError(
+                f"{name} is on {x.device} but net is on {device}; move one of them, e.g. "
+                f"data.to({str(device)!r})"
+            )
+
+    def _check_labels(self, x, device):
+        labels = self.labels
+        if not isinstance(labels, torch.Tensor) or labels.dtype != torch.int64:
+            raise ValueError("labels must be a tensor of whole numbers; convert them with .long()")
+        if len(labels) != len(x):
+            raise ValueError(f"data has {len(x)} rows but there are {len(labels)} labels")
+        if labels.device != device:
+            raise ValueError(f"labels are on {labels.device} but net is on {device}; move them")
+
+    def check_inside(self, lower: float, upper: float) -> None:
+        """Refuse data outside of the box that chains start in."""
+        if self.function is not None:
+            return
+        low, high = self.x.min().item(), self.x.max().item()
+        if not (lower <= low and high <= upper):
+            raise ValueError(
+                f"data must lie in [{lower:g}, {upper:g}], where the chains are, but reaches from "
+                f"{low:g} to {high:g}; rescale it, or widen the box of the buffer or the sampler"
+            )
+
+    def draw(self, n: int, source: torch.Generator):
+        """A batch and its labels, or None; nothing here waits for the device."""
+        labels = None
+        if self.function is not None:
+            x = self.function(n, source)
+        else:
+            rows = torch.randint(len(self.x), (n,), generator=source, device=self.x.device)
+            x = self.x[rows]
+            labels = None if self.labels is None else self.labels[rows]
+        if self.flip:
+            mirrored = torch.rand(n, generator=source, device=x.device) < 0.5
+            mirrored = mirrored.reshape(n, *(1 for _ in self.shape))
+            x = torch.where(mirrored, x.flip(-1), x)
+        if self.noise:
+            noise = torch.randn(x.shape, generator=source, dtype=x.dtype, device=x.device)
+            x = x + self.noise * noise
+        return x, labels

@@ -1,0 +1,66 @@
+"""Samples of a trained energy from noise: no buffer, no data."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from schuss.algorithms import Algorithm
+from schuss.ebm.negatives import Drawer
+from schuss.ebm.randomness import generator, key
+from schuss.ebm.starts import starting
+from schuss.ebm.still import Still
+
+SEGMENT = 100
+
+
+def sample_from_noise(
+    net: nn.Module,
+    n: int,
+    shape: tuple[int, ...],
+    *,
+    sampler: Algorithm,
+    gradients: int = 2000,
+    start: Any = "colour",
+    energy_scale: float = 2e4,
+    keep: str = "reservoir",
+    batch: int = 500,
+    compile: bool = False,
+    gradient_dtype: Any = None,
+    seed: int = 0,
+    trace: int | None = None,
+) -> tuple[Tensor, list[Tensor]]:
+    """`n` samples after so many steps each, in segments of 100 with a fresh velocity.
+
+    Each segment goes on from the last one's sample, as the paper has it. With `trace` the first
+    so many chains are also returned as they were at the start and after each segment.
+    """
+    if gradients % SEGMENT and gradients > SEGMENT:
+        raise ValueError(f"gradients must be a multiple of {SEGMENT}, got {gradients}")
+    device = next(net.parameters()).device
+    drawer = Drawer(
+        Still(net).update(),
+        sampler,
+        steps=min(gradients, SEGMENT),
+        keep=keep,
+        energy_scale=energy_scale,
+        compile=compile,
+        gradient_dtype=gradient_dtype,
+    )
+    fresh = starting(start, shape, device)
+    batch = min(batch, n)
+    done, shown = [], []
+    for part in range(-(-n // batch)):
+        x = fresh(batch, generator(device, seed, part))
+        if device.type == "cuda" and x.dim() == 4:
+            x = x.to(memory_format=torch.channels_last)
+        path = [x[:trace].cpu()] if trace and part == 0 else []
+        # cuDNN looks for its fastest kernels, which pays as shapes never change.
+        with torch.backends.cudnn.flags(enabled=True, benchmark=True):
+            for segment in range(max(1, gradients // SEGMENT)):
+                x = drawer(x, key(seed, part, segment)).x
+                if path:
+                    path.append(x[:trace].cpu())
+        done.append(x.cpu())
+        shown = shown or path
+    return torch.cat(done)[:n], shown

@@ -1,0 +1,223 @@
+"""JEM: a joint model trained here, and the energy over time of samplers on it.
+
+    python -m schuss.ebm.joint_runs --data PATH --work FOLDER
+
+trains a small residual classifier together with its energy −logsumexp, with the Langevin steps of
+the original (x ← x − g + .01 z), and then follows each sampler on 2/.01² times that energy, from
+noise and from the buffer. `--checkpoint FILE` takes the original WRN-28-10 instead.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from schuss.algorithms import ESH, HMC, MALA, ULA, Algorithm, NoseHoover
+from schuss.ebm.buffer import ReplayBuffer
+from schuss.ebm.data import Images, cifar10, scaled
+from schuss.ebm.joint import JointEnergy
+from schuss.ebm.networks import ResidualClassifier
+from schuss.ebm.persistent import as_bytes, plain, write
+from schuss.ebm.trainer import Trainer
+from schuss.ebm.wide_resnet import load_jem
+from schuss.trajectory import trajectory
+
+SCALE = 2 / 0.01**2
+SAMPLERS: dict[str, Algorithm] = {
+    "ESH 0.5": ESH(step_size=0.5),
+    "ESH 1": ESH(step_size=1.0),
+    "ULA": ULA(step_size=0.01),
+    "MALA": MALA(step_size=0.01),
+    "HMC": HMC(step_size=0.01, steps=5),
+    "NoseHoover": NoseHoover(step_size=0.01),
+}
+
+
+class Size(NamedTuple):
+    """The network, its training, and the chains that are followed."""
+
+    width: int = 64
+    iterations: int = 1500
+    batch: int = 250
+    steps: int = 20
+    buffer: int = 10_000
+    chains: int = 50
+    gradients: int = 200
+
+
+SMALL = Size(width=4, iterations=10, batch=16, steps=3, buffer=64, chains=4, gradients=10)
+
+
+def train_joint(images: Images, size: Size, device: Any, seed: int) -> Trainer:
+    """Cross-entropy and contrastive divergence together, from a uniform start."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        net = ResidualClassifier(10, images.shape[0], size.width).to(device)
+    buffer = ReplayBuffer(size.buffer, images.shape, reinit=0.05, seed=seed, device=device)
+    labels = torch.as_tensor(images.train_labels).to(device)
+    trainer = Trainer(
+        JointEnergy(net),
+        (scaled(images.train, device), labels),
+        sampler=ULA(step_size=0.01),
+        steps=size.steps,
+        keep="last",
+        buffer=buffer,
+        batch=size.batch,
+        lr=2e-4,
+        betas=(0.9, 0.999),
+        lr_schedule="tail",
+        iterations=size.iterations,
+        data_noise=0.03,
+        flip=True,
+        energy_scale=SCALE,
+        precision="bf16" if torch.device(device).type == "cuda" else None,
+        seed=seed,
+    )
+    trainer.fit()
+    return trainer
+
+
+@torch.no_grad()
+def test_accuracy(net: JointEnergy, images: Images, batch: int = 500) -> float:
+    """On the test images."""
+    device = next(net.parameters()).device
+    x, y = scaled(images.test, device), torch.as_tensor(images.test_labels).to(device)
+    pairs = zip(x.split(batch), y.split(batch), strict=True)
+    hits = sum(int((net.logits(a).argmax(dim=1) == b).sum()) for a, b in pairs)
+    return hits / len(y)
+
+
+class Scaled:
+    """The energy that the samplers see, as a function without state of its own."""
+
+    def __init__(self, net: JointEnergy):
+        self.net = net
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """2/.01² times the joint energy."""
+        return SCALE * self.net(x)
+
+
+def follow(
+    net: JointEnergy, start: Tensor, gradients: int, seed: int, shown: int = 4
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Mean energies over time, in units of the network, and some chains at the end."""
+    curves, ends = {}, {}
+    for name, sampler in SAMPLERS.items():
+        path = trajectory(
+            energy=Scaled(net), init=start, sampler=sampler, steps=gradients, seed=seed
+        )
+        energy = path.energy.mean(axis=1) / SCALE
+        curves[name] = {
+            "energy": plain(energy),
+            "frozen": int(path.frozen.sum()),
+            "acceptance": plain(np.atleast_1d(np.nanmean(path.acceptance)))[0]
+            if np.isfinite(path.acceptance).any()
+            else None,
+        }
+        ends[name] = as_bytes(torch.as_tensor(path.x[-1][:shown]))
+    return curves, ends
+
+
+def run_joint(
+    path: pathlib.Path | None,
+    work: pathlib.Path,
+    *,
+    size: Size | None = None,
+    seed: int = 0,
+    checkpoint: pathlib.Path | None = None,
+    device: Any = None,
+    images: Images | None = None,
+    advance: Callable[[str], None] = lambda done: None,
+) -> dict[str, Any]:
+    """Train or load, follow all samplers from both starts, and keep it in the folder."""
+    size = size or Size()
+    kept = work / "jem.json"
+    if kept.exists():
+        advance("there already")
+        return json.loads(kept.read_text())
+    if images is None:
+        if path is None:
+            raise ValueError("data must be given for JEM; pass --data PATH")
+        images = cifar10(path)
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    begun = time.monotonic()
+    told: dict[str, Any] = {"seed": seed, "chains": size.chains, "gradients": size.gradients}
+    if checkpoint is None:
+        trainer = train_joint(images, size, device, seed)
+        net, history = trainer.averaged, trainer.history
+        assert isinstance(net, JointEnergy) and trainer.buffer is not None
+        buffer, every = trainer.buffer.x, max(1, len(history) // 200)
+        told |= {
+            "network": f"residual, width {size.width}",
+            "rollbacks": [f"{r.iteration}: {r.cause}" for r in history.rollbacks],
+            "every": every,
+            "losses": plain(history.losses[::every]),
+            "train_accuracy": plain(history.accuracy[::every]),
+        }
+    else:
+        loaded, held = load_jem(checkpoint)
+        net = JointEnergy(loaded).to(device).eval().requires_grad_(False)
+        if held is None:
+            raise ValueError(f"checkpoint {str(checkpoint)!r} holds no replay buffer")
+        buffer = held.float().to(device)
+        told |= {"network": "WRN-28-10, loaded"}
+    told["accuracy"] = test_accuracy(net, images)
+    told["seconds_training"] = time.monotonic() - begun
+    advance(f"trained in {told['seconds_training']:.0f} s, accuracy {told['accuracy']:.3f}")
+    with torch.no_grad():
+        told["energy_data"] = float(net(scaled(images.test[:500], device)).mean())
+    generator = torch.Generator(device).manual_seed(seed + 1)
+    shape = (size.chains, *images.shape)
+    starts = {
+        "noise": 2 * torch.rand(shape, generator=generator, device=device) - 1,
+        "buffer": buffer[: size.chains].clone(),
+    }
+    told["curves"], pictures = {}, {}
+    for name, start in starts.items():
+        told["curves"][name], ends = follow(net, start, size.gradients, seed)
+        pictures |= {f"{name}, {sampler}": x for sampler, x in ends.items()}
+        last = {s: c["energy"][-1] for s, c in told["curves"][name].items()}
+        advance(f"from {name}: " + ", ".join(f"{s} {_number(e)}" for s, e in last.items()))
+    told["seconds"] = time.monotonic() - begun
+    work.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(work / "jem.npz", **pictures)
+    write(kept, told)
+    return told
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None or not math.isfinite(value) else f"{value:.3f}"
+
+
+def main() -> None:
+    """The command, without any library that a GPU machine may lack."""
+    parser = argparse.ArgumentParser(description="JEM: energy over time of samplers.")
+    parser.add_argument("--data", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser.add_argument("--checkpoint", type=pathlib.Path)
+    parser.add_argument("--iterations", type=int)
+    parser.add_argument("--quick", action="store_true")
+    given = parser.parse_args()
+    size = SMALL if given.quick else Size()
+    if given.iterations is not None:
+        size = size._replace(iterations=given.iterations)
+    begun = time.monotonic()
+    run_joint(
+        given.data,
+        given.work,
+        size=size,
+        checkpoint=given.checkpoint,
+        advance=lambda done: print(f"{time.monotonic() - begun:6.1f} s  {done}", flush=True),
+    )
+
+
+if __name__ == "__main__":
+    main()

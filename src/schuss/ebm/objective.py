@@ -1,0 +1,46 @@
+"""The loss of one batch as a module, so that DistributedDataParallel can wrap all of it."""
+
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+from schuss.ebm.joint import JointEnergy
+from schuss.ebm.losses import weighted_loss
+from schuss.engines.engine import per_chain
+
+
+class Outcome(NamedTuple):
+    """The loss, and the mean energies that it compares."""
+
+    loss: torch.Tensor
+    energy_data: torch.Tensor
+    energy_negative: torch.Tensor
+    accuracy: torch.Tensor
+
+
+class Objective(nn.Module):
+    """Contrastive divergence, or JEM's joint loss where there are labels."""
+
+    def __init__(self, net, *, regularise=0.0, joint_weight=1.0, precision=None):
+        super().__init__()
+        self.net, self.regularise, self.joint_weight = net, regularise, joint_weight
+        self.precision = precision
+
+    def forward(self, x, y, negatives, weights):
+        """The outcome for a batch; `weights` of the negatives are normalised, or None."""
+        with torch.autocast(x.device.type, self.precision, enabled=self.precision is not None):
+            if y is not None:
+                assert isinstance(self.net, JointEnergy)
+                terms = self.net.terms(x, y, negatives, self.joint_weight, weights, self.regularise)
+                data, negative, accuracy = terms.energy_data, terms.energy_negative, terms.accuracy
+                loss = terms.loss
+            else:
+                # One forward for both: a net in training mode may change itself in each.
+                energy = per_chain(self.net(torch.cat((x, negatives))), len(x) + len(negatives))
+                data, negative = energy.to(x.dtype).split((len(x), len(negatives)))
+                loss = weighted_loss(data, negative, weights, self.regularise)
+                accuracy = torch.full_like(loss, float("nan"))
+        data, negative = data.detach(), negative.detach()
+        mean = negative.mean() if weights is None else (weights * negative).sum()
+        return Outcome(loss, data.mean(), mean, accuracy.detach())

@@ -1,0 +1,478 @@
+"""The training loop: negatives by a sampler, one step of the optimiser, over and over."""
+
+import contextlib
+import logging
+import math
+import pathlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from schuss.algorithms import ESH, Algorithm
+from schuss.arguments import corners, one_of, positive, seed_or_generator, whole
+from schuss.ebm import checkpoint, contents, ranks, scale
+from schuss.ebm.batches import Batches
+from schuss.ebm.buffer import ReplayBuffer
+from schuss.ebm.divergence import DivergenceError, Limits, cause
+from schuss.ebm.ema import EMA
+from schuss.ebm.examples import Examples
+from schuss.ebm.history import STATISTICS, History
+from schuss.ebm.joint import JointEnergy
+from schuss.ebm.negatives import Drawer
+from schuss.ebm.objective import Objective
+from schuss.ebm.pictures import drawable, picture
+from schuss.ebm.randomness import generator, key
+from schuss.ebm.recovery import Recovery
+from schuss.ebm.schedule import optimiser as make_optimiser
+from schuss.ebm.schedule import schedule
+from schuss.ebm.still import Still
+from schuss.ebm.watch import watching
+
+log = logging.getLogger("schuss.ebm")
+
+PRECISIONS = {None: None, "bf16": torch.bfloat16}
+PICTURED = 100
+"""Images in a picture."""
+
+
+class Trainer:
+    """Trains an energy: any module that takes x (n, *shape) and returns (n,) or (n, 1).
+
+    net, data: the module, and a tensor, a pair with labels (for a `JointEnergy`), or a function
+        of a number and a generator; both on the same device.
+    sampler, steps, keep: how negatives are made; the sampler sees `energy_scale` · net. "auto"
+        takes the scale at which a step of ESH turns by 0.1 before training, and 2/ε² for ULA.
+    buffer: a `ReplayBuffer`, or None for fresh chains from `start` in every iteration.
+    weighting: None, or "jarzynski" for fresh chains whose last states are weighted by
+        E₀(x₀) − E(x_t) − (d−1)r_t (Eq. 9, exact at any step size); `reference` is E₀.
+    batch: data and negatives for each process and iteration.
+    optimiser, lr, betas, momentum: "adam", "sgd" or a function of the parameters; lr_schedule:
+        "constant", "tail" (falls to a tenth over the second half) or a function of the share done.
+    data_noise, flip: sd of noise on the data, and mirror images.
+    regularise: weight of the squared energies; joint_weight: of the generative part of JEM's loss.
+    clip: largest norm of the loss's gradient.
+    ema: decay of the average weights, None for none.
+    precision: "bf16" inside the network; compile: fuse the sampler's steps (None: on a GPU).
+    every: iterations between two looks at the numbers; nothing in between waits for the device.
+    limits, retries: what counts as diverged, and how often to go back to a good state.
+    streams: parts of a batch with random numbers and a buffer of their own. One process with
+        streams=2 does what two processes with half of the batch do.
+    folder, save_every: where checkpoints and pictures go, and after how many iterations; config:
+        what they should say of the run, for JSON.
+    """
+
+    def __init__(
+        self,
+        net: nn.Module,
+        data: Any,
+        *,
+        sampler: Algorithm | None = None,
+        steps: int = 50,
+        keep: str = "reservoir",
+        buffer: ReplayBuffer | None = None,
+        start: Callable | str = "uniform",
+        weighting: str | None = None,
+        reference: Callable | None = None,
+        batch: int = 250,
+        optimiser: str | Callable = "adam",
+        lr: float = 2e-4,
+        betas: tuple[float, float] = (0.5, 0.999),
+        momentum: float = 0.0,
+        lr_schedule: str | Callable | None = None,
+        iterations: int = 1000,
+        data_noise: float = 0.03,
+        flip: bool = False,
+        energy_scale: float | str = 2e4,
+        regularise: float = 0.0,
+        joint_weight: float = 1.0,
+        clip: float | None = None,
+        ema: float | None = 0.999,
+        precision: str | None = None,
+        compile: bool | None = None,
+        seed: int = 0,
+        every: int = 50,
+        limits: Limits | None = None,
+        retries: int = 3,
+        streams: int = 1,
+        folder: str | pathlib.Path | None = None,
+        save_every: int | None = None,
+        config: Any = None,
+        progress: bool = False,
+    ):
+        self.net, self.parameters = net, _trainable(net)
+        device, dtype = self.parameters[0].device, self.parameters[0].dtype
+        one_of("precision", precision, tuple(PRECISIONS))
+        one_of("weighting", weighting, (None, "jarzynski"))
+        positive("clip", 1.0 if clip is None else clip)
+        self.seed, self.every = seed_or_generator(seed), whole("every", every, 1)
+        self.iterations = whole("iterations", iterations, 1)
+        self.limits = Limits() if limits is None else limits
+        self.clip = math.inf if clip is None else clip
+        self.lr_schedule = schedule(lr_schedule)
+        self.folder = None if folder is None else pathlib.Path(folder)
+        save_every = 10 * self.every if save_every is None else save_every
+        self.save_every = whole("save_every", save_every, 1)
+        self.config, self.progress = config, progress
+
+        examples = Examples(data, device, dtype, noise=data_noise, flip=flip)
+        _check_labels(net, examples)
+        sampler = ESH(step_size=0.5) if sampler is None else sampler
+        if getattr(sampler, "box", None) is not None:
+            lower, upper = corners(sampler.box, examples.shape)
+            examples.check_inside(float(lower.min()), float(upper.max()))
+        if len(examples.shape) == 3 and device.type == "cuda":
+            _channels_last(net)
+        inside = PRECISIONS[precision]
+        self._objective = _parallel(
+            Objective(net, regularise=regularise, joint_weight=joint_weight, precision=inside),
+            device,
+        )
+        self.optimiser = make_optimiser(optimiser, self.parameters, lr, betas, momentum)
+        self._rates = [group["lr"] for group in self.optimiser.param_groups]
+        self.ema = None if ema is None else EMA(net, ema)
+
+        self._still, self._eager = Still(net), None
+        self._drawing = {
+            "algorithm": sampler,
+            "steps": steps,
+            "keep": keep,
+            "gradient_dtype": inside,
+        }
+        compile = device.type == "cuda" if compile is None else compile
+        self.batches = Batches(
+            examples,
+            Drawer(self._still.energy, compile=compile, energy_scale=1.0, **self._drawing),
+            batch=batch,
+            streams=streams,
+            buffer=buffer,
+            start=start,
+            weighting=weighting,
+            reference=reference,
+            seed=self.seed,
+            device=device,
+            dtype=dtype,
+        )
+        # From the same chains in every process.
+        first = self.batches.fresh(self.batches.batch, generator(device, self.seed, 0))
+        first = self.batches.laid_out(first)
+        self._rescale(scale.energy_scale(energy_scale, self._still.update(), sampler, first))
+        self.recovery = Recovery(whole("retries", retries, 0))
+        self.iteration, self._saved = 0, 0
+        self._rows = np.zeros((0, len(STATISTICS)))
+        self._speed = math.nan
+
+    @property
+    def averaged(self) -> nn.Module:
+        """The network with average weights, or the network itself where there is no average."""
+        return self.net if self.ema is None else self.ema.module
+
+    @property
+    def buffer(self) -> ReplayBuffer | None:
+        """The buffer, of the first stream of this process."""
+        return self.batches.buffers[0] if self.batches.buffers else None
+
+    @property
+    def history(self) -> History:
+        """What happened so far."""
+        columns = dict(zip(STATISTICS, self._rows.T, strict=True))
+        return History(
+            **columns,
+            images_per_second=self._speed,
+            gradients=len(self._rows) * self.batches.drawer.gradients,
+            rollbacks=tuple(self.recovery.rollbacks),
+        )
+
+    def fit(self, iterations: int | None = None, minutes: float | None = None) -> History:
+        """Train to the end of the run, for so many more iterations, or for so many minutes."""
+        end = self.iterations
+        if iterations is not None:
+            end = self.iteration + whole("iterations", iterations, 1)
+        if minutes is not None:
+            positive("minutes", minutes)
+        if not self.recovery.ready:
+            self.recovery.remember(self.iteration, self._tensors())
+        shown = watching(self.progress and ranks.rank() == 0, self.iteration, end)
+        with _training(self.net), _tuned(), shown as watch:
+            try:
+                self._loop(end, minutes, watch)
+            except KeyboardInterrupt:
+                self._interrupted()
+                raise
+        return self.history
+
+    def _loop(self, end: int, minutes: float | None, watch: Callable) -> None:
+        numbers = self.parameters[0].new_zeros((self.every, len(STATISTICS)), dtype=torch.float32)
+        begun, paused, count, images = time.monotonic(), 0.0, 0, 0
+        while self.iteration < end:
+            numbers[count] = self._iterate()
+            self.iteration, count = self.iteration + 1, count + 1
+            images += self.batches.batch * ranks.world()
+            if self.iteration % self.every and self.iteration != end:
+                continue
+            late = minutes is not None and time.monotonic() - begun > 60 * minutes
+            well, late = self._look(numbers[:count], late)
+            count, now = 0, time.monotonic()
+            self._speed = images / (now - begun - paused)
+            if well:
+                watch(self.iteration, self._rows[-1], self._speed)
+                if self.folder is not None and (late or self._due(end)):
+                    self.save()
+                    paused += time.monotonic() - now
+            if late:
+                return
+
+    def _iterate(self) -> torch.Tensor:
+        """One step of training; its statistics, still on the device."""
+        self._still.update()
+        batch = self.batches.draw(self.iteration, self.recovery.attempt)
+        weights = None
+        largest = batch.energy_error.new_full((), 1 / (len(batch.negatives) * ranks.world()))
+        if batch.log_weights is not None:
+            weights = ranks.normalised(batch.log_weights)
+            largest = weights.max() / ranks.world()
+        self.optimiser.zero_grad(set_to_none=True)
+        outcome = self._objective(batch.x, batch.labels, batch.negatives, weights)
+        outcome.loss.backward()
+        norm = nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        factor = self.lr_schedule(self.iteration / self.iterations) * self.recovery.rate_factor
+        for group, rate in zip(self.optimiser.param_groups, self._rates, strict=True):
+            group["lr"] = factor * rate
+        self.optimiser.step()
+        if self.ema is not None:
+            self.ema.update(self.net)
+        numbers = (
+            outcome.loss,
+            outcome.energy_data,
+            outcome.energy_negative,
+            batch.energy_error.mean(),
+            batch.frozen.to(torch.float32).mean(),
+            norm,
+            batch.delta.mean(),
+            largest,
+            outcome.accuracy,
+        )
+        return torch.stack([number.detach().to(torch.float32) for number in numbers])
+
+    def _look(self, numbers: torch.Tensor, late: bool) -> tuple[bool, bool]:
+        """Bring the numbers to the host and judge them: whether all is well, whether time is up."""
+        total = torch.stack([p.detach().sum() for p in self.parameters]).sum().to(torch.float32)
+        flags = torch.stack((torch.full_like(total, float(late)), total))
+        host = ranks.mean(torch.cat((numbers.reshape(-1), flags))).double().cpu().numpy()
+        rows, late, finite = host[:-2].reshape(numbers.shape), bool(host[-2]), np.isfinite(host[-1])
+        found = cause(rows, self.limits)
+        self._check_scale(rows)
+        if found is None and finite:
+            self._rows = np.concatenate((self._rows, rows))
+            self.recovery.praise()
+            self.recovery.remember(self.iteration, self._tensors())
+            return True, late
+        row, shown = (len(rows) - 1, None) if found is None else found
+        self._go_back(self.iteration - len(rows) + row + 1, shown)
+        return False, late
+
+    def _check_scale(self, rows: np.ndarray) -> None:
+        """Refuse an energy scale at which the sampler fails before anything was learned."""
+        turn = rows[0, STATISTICS.index("delta")]
+        if self.iteration == len(rows) and turn > self.limits.delta:
+            better = float(f"{self.energy_scale * scale.TURN / turn:.2g}")
+            raise ValueError(
+                f"energy_scale is too large for this net: a sampler step turns by δ = {turn:.3g} "
+                f"in the first iteration; pass energy_scale={better:g} or 'auto'"
+            )
+
+    def _go_back(self, iteration: int, shown: str | None) -> None:
+        """Report a divergence and return to a good state."""
+        broken = [name for name, p in self.net.named_parameters() if not p.isfinite().all()]
+        named = f"weights that are not finite in {', '.join(broken[:3])}" if broken else None
+        found = "; ".join(part for part in (shown, named) if part) or "weights that overflow"
+        back_to, tensors = self.recovery.go_back(iteration, found)
+        self._restore(back_to, tensors)
+        failures, retries = self.recovery.failures, self.recovery.retries
+        if failures > retries:
+            raise DivergenceError(
+                f"training diverged {failures} times, last at iteration {iteration} ({found}), and "
+                f"was left at iteration {back_to}; try a smaller lr, step_size or energy_scale, "
+                "spectral normalisation, or regularise=0.1"
+            )
+        if ranks.rank() == 0:
+            log.warning(
+                f"iteration {iteration}: training diverged ({found}); back to iteration {back_to}, "
+                f"retry {failures} of {retries}"
+            )
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        found = contents.gather(self.net, self.optimiser, self.ema)
+        for number, buffer in enumerate(self.batches.buffers):
+            found |= {f"buffer.{number}.{name}": t for name, t in buffer.state_dict().items()}
+        return found
+
+    def _restore(self, iteration: int, tensors: dict[str, torch.Tensor]) -> None:
+        contents.restore(tensors, self.net, self.optimiser, self.ema)
+        for number, buffer in enumerate(self.batches.buffers):
+            buffer.load_state_dict(contents.under(f"buffer.{number}.", tensors))
+        self.iteration, self._rows = iteration, self._rows[:iteration]
+
+    def _interrupted(self) -> None:
+        """Leave a whole state behind, that of the last look, and save it."""
+        self._restore(*self.recovery.last)
+        if self.folder is not None and ranks.world() == 1 and self.iteration > self._saved:
+            self.save()
+
+    def _due(self, end: int) -> bool:
+        return self.iteration == end or self.iteration - self._saved >= self.save_every
+
+    def save(self, folder: str | pathlib.Path | None = None) -> pathlib.Path:
+        """Write a checkpoint to go on from, the weights alone, and pictures; the checkpoint."""
+        folder = self._folder(folder)
+        place = checkpoint.begin(folder, self.iteration)
+        ranks.wait()
+        for stream, buffer in enumerate(self.batches.buffers):
+            checkpoint.write(place / self._stream_file(stream), buffer.state_dict())
+        if ranks.rank() == 0:
+            tensors = contents.gather(self.net, self.optimiser, self.ema)
+            tensors["history"] = torch.as_tensor(self._rows)
+            meta = {
+                "iteration": self.iteration,
+                "streams": self._streams,
+                "energy_scale": self.energy_scale,
+                "recovery": self.recovery.state(),
+                "config": self.config,
+            }
+            checkpoint.write(place / checkpoint.STATE, tensors, meta)
+            weights = folder / f"weights-{self.iteration:07d}.safetensors"
+            checkpoint.write(weights, self.averaged.state_dict())
+        ranks.wait()
+        if ranks.rank() == 0:
+            checkpoint.finish(folder, place)
+            self._draw(folder)
+        self._saved = self.iteration
+        return place
+
+    def resume(self, folder: str | pathlib.Path | None = None) -> "Trainer":
+        """Go on from the newest checkpoint: with the same arguments, to the same numbers."""
+        place = checkpoint.latest(self._folder(folder))
+        device = self.parameters[0].device
+        tensors, meta = checkpoint.read(place / checkpoint.STATE, device)
+        checkpoint.check_architecture(contents.under("net.", tensors), self.net.state_dict())
+        if (self.ema is not None) != ("ema.steps" in tensors):
+            raise ValueError("ema must be given if, and only if, it was when this run was saved")
+        if meta["streams"] != self._streams:
+            raise ValueError(
+                f"the checkpoint has {meta['streams']} buffers in all but this run has "
+                f"{self._streams}; use as many processes times streams="
+            )
+        for stream, buffer in enumerate(self.batches.buffers):
+            buffer.load_state_dict(checkpoint.read(place / self._stream_file(stream), device)[0])
+        contents.restore(tensors, self.net, self.optimiser, self.ema)
+        if self.energy_scale != meta["energy_scale"]:
+            self._rescale(meta["energy_scale"])
+        self.recovery.load(meta["recovery"])
+        self.iteration = self._saved = meta["iteration"]
+        self._rows = tensors["history"].cpu().numpy()
+        return self
+
+    def _rescale(self, energy_scale: float) -> None:
+        self.energy_scale, self._eager = energy_scale, None
+        self.batches.drawer.rescale(energy_scale)
+
+    @property
+    def _streams(self) -> int:
+        return len(self.batches.buffers) * ranks.world()
+
+    def _stream_file(self, stream: int) -> str:
+        return f"stream-{self.batches.number(stream)}.safetensors"
+
+    def _folder(self, folder: str | pathlib.Path | None) -> pathlib.Path:
+        folder = self.folder if folder is None else folder
+        if folder is None:
+            raise ValueError("folder is missing; pass it here or to the Trainer")
+        return pathlib.Path(folder)
+
+    def from_noise(self, n: int, *, rounds: int = 5, seed: int = 0) -> torch.Tensor:
+        """Samples of the average network: `rounds` calls of the sampler, one after the other."""
+        if self._eager is None:
+            still = Still(self.averaged)
+            options = {"compile": False, "energy_scale": self.energy_scale, **self._drawing}
+            self._eager = still, Drawer(still.energy, **options)
+        still, drawer = self._eager
+        still.update()
+        device = self.parameters[0].device
+        x = self.batches.laid_out(self.batches.fresh(n, generator(device, seed, 0)))
+        for number in range(rounds):
+            x = drawer(x, key(seed, number + 1)).x
+        return x
+
+    def _draw(self, folder: pathlib.Path) -> None:
+        """Pictures of the buffer and of samples from noise, where positions are images."""
+        if not drawable(self.batches.examples.shape):
+            return
+        if self.buffer is not None:
+            picture(folder / "buffer.png", self.buffer.x[:PICTURED])
+        seed = key(self.seed, self.iteration)
+        picture(folder / "noise.png", self.from_noise(PICTURED, seed=seed))
+
+
+def _trainable(net) -> list[nn.Parameter]:
+    if not isinstance(net, nn.Module):
+        raise TypeError(f"net must be a torch.nn.Module, got {type(net).__name__}")
+    parameters = [p for p in net.parameters() if p.requires_grad]
+    if not parameters:
+        raise ValueError(
+            "net has no parameter that requires gradients, so there is nothing to train; call "
+            "net.requires_grad_(True)"
+        )
+    devices = {p.device for p in net.parameters()}
+    if len(devices) > 1:
+        raise ValueError(
+            f"net's parameters are on several devices, {', '.join(sorted(map(str, devices)))}; "
+            "move it to one, e.g. net.to('cpu')"
+        )
+    return parameters
+
+
+def _check_labels(net, examples: Examples) -> None:
+    if examples.labels is not None and not isinstance(net, JointEnergy):
+        raise ValueError("labels need a net that is a JointEnergy; wrap the classifier in it")
+    if examples.labels is None and isinstance(net, JointEnergy):
+        raise ValueError("a JointEnergy is trained with labels; pass data=(x, y)")
+
+
+def _channels_last(net: nn.Module) -> None:
+    for tensor in (*net.parameters(), *net.buffers()):
+        if tensor.dim() == 4:
+            tensor.data = tensor.data.contiguous(memory_format=torch.channels_last)
+
+
+def _parallel(objective: Objective, device: torch.device) -> nn.Module:
+    if ranks.world() == 1:
+        return objective
+    devices = [device] if device.type == "cuda" else None
+    return DistributedDataParallel(objective, device_ids=devices)
+
+
+@contextlib.contextmanager
+def _training(net: nn.Module):
+    """Training mode inside; afterwards as it was."""
+    modes = [(part, part.training) for part in net.modules()]
+    net.train()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
+@contextlib.contextmanager
+def _tuned():
+    """cuDNN looks for its fastest kernels, which pays as shapes never change."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before

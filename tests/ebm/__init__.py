@@ -1,0 +1,1 @@
+"""Training neural energies."""

@@ -1,0 +1,159 @@
+"""A Trainer refuses what can't be trained: the argument, what was wrong with it, the remedy."""
+
+import re
+
+import pytest
+import torch
+from torch import nn
+
+import schuss
+from schuss import ebm
+
+from .runs import data, small_net, trainer
+
+
+def refuse(message, error=ValueError):
+    return pytest.raises(error, match="^" + re.escape(message) + "$")
+
+
+@pytest.mark.parametrize("width", [2, 3])
+def test_energy_of_the_wrong_shape(width):
+    with refuse(
+        f"energy returned shape (10, {width}) for a batch of 10 chains; return one energy per "
+        "chain, shape (10,) or (10, 1)"
+    ):
+        trainer(nn.Linear(2, width)).fit(1)
+
+
+def test_nothing_to_train():
+    with refuse(
+        "net has no parameter that requires gradients, so there is nothing to train; call "
+        "net.requires_grad_(True)"
+    ):
+        trainer(small_net().requires_grad_(False))
+    with refuse("net must be a torch.nn.Module, got function", TypeError):
+        trainer(lambda x: x)
+
+
+def test_data_outside_of_the_box():
+    with refuse(
+        "data must lie in [-1, 1], where the chains are, but reaches from 0 to 255; rescale it, or "
+        "widen the box of the buffer or the sampler"
+    ):
+        trainer(examples=torch.tensor([[0.0, 255.0]]))
+    trainer(
+        examples=torch.tensor([[0.0, 255.0]]), buffer=ebm.ReplayBuffer(20, (2,), start="normal")
+    )
+    with refuse(
+        "data must lie in [-2, 2], where the chains are, but reaches from 0 to 3; rescale it, or "
+        "widen the box of the buffer or the sampler"
+    ):
+        trainer(
+            examples=torch.tensor([[0.0, 3.0]]),
+            buffer=None,
+            sampler=schuss.ESH(0.1, box=(-2.0, 2.0)),
+        )
+
+
+def test_batch_larger_than_the_buffer():
+    with refuse(
+        "batch must be at most the buffer's size 32, got 33; take a larger buffer or a smaller "
+        "batch"
+    ):
+        trainer(batch=33)
+
+
+def test_other_devices():
+    meta = data().to("meta")
+    with refuse("data is on meta but net is on cpu; move one of them, e.g. data.to('cpu')"):
+        trainer(examples=meta)
+    buffer = ebm.ReplayBuffer(32, (2,))
+    buffer.device = torch.device("meta")
+    with refuse("buffer is on meta but net is on cpu; pass device='cpu' to the buffer"):
+        trainer(buffer=buffer)
+    net = nn.Sequential(small_net(), nn.Linear(1, 1, device="meta"))
+    with refuse(
+        "net's parameters are on several devices, cpu, meta; move it to one, e.g. net.to('cpu')"
+    ):
+        trainer(net)
+
+
+def test_data_that_is_none():
+    with refuse(
+        "data must be a torch tensor, got ndarray; convert it with torch.as_tensor", TypeError
+    ):
+        trainer(examples=data().numpy())
+    with refuse("data must have shape (n, *shape), got (5,)"):
+        trainer(examples=torch.zeros(5))
+    with refuse(
+        "data has dtype torch.uint8 but net has torch.float32; convert it, e.g. x.to(torch.float32)"
+    ):
+        trainer(examples=data().to(torch.uint8))
+    with refuse("buffer holds chains of shape (3,) but data has (2,); make them the same"):
+        trainer(buffer=ebm.ReplayBuffer(32, (3,)))
+    with refuse("data must be a tensor, a pair of data and labels, or a function, got 3 parts"):
+        trainer(examples=(data(), data(), data()))
+    with refuse("flip=True is for images, but data has the shape (2,)"):
+        trainer(flip=True)
+
+
+def test_labels():
+    with refuse("labels need a net that is a JointEnergy; wrap the classifier in it"):
+        trainer(examples=(data(4), torch.zeros(4).long()))
+    net = ebm.JointEnergy(nn.Linear(2, 3))
+    with refuse("a JointEnergy is trained with labels; pass data=(x, y)"):
+        trainer(net)
+    with refuse("labels must be a tensor of whole numbers; convert them with .long()"):
+        trainer(net, (data(4), torch.zeros(4)))
+    with refuse("data has 4 rows but there are 5 labels"):
+        trainer(net, (data(4), torch.zeros(5).long()))
+
+
+def test_weighting():
+    with refuse("weighting must be one of None, 'jarzynski', got 'ais'"):
+        trainer(weighting="ais")
+    with refuse("weighting='jarzynski' needs sampler=ESH(...) with adjust=None"):
+        trainer(weighting="jarzynski", sampler=schuss.ULA(0.1), buffer=None, keep="last")
+    with refuse(
+        "weighting='jarzynski' weighs chains that begin in each iteration; pass buffer=None and "
+        "start="
+    ):
+        trainer(weighting="jarzynski", keep="last")
+    with refuse("weighting='jarzynski' weighs last states; pass keep='last'"):
+        trainer(weighting="jarzynski", buffer=None)
+    with refuse(
+        "weighting='jarzynski' needs the energy of the start; pass reference=, a function x → (n,) "
+        "that is −log of the density which start draws from, or use start='uniform' or 'normal'"
+    ):
+        trainer(weighting="jarzynski", buffer=None, keep="last", start=lambda n, g: data(n))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"precision": "fp8"}, "precision must be one of None, 'bf16', got 'fp8'"),
+        ({"optimiser": "lion"}, "optimiser must be one of 'adam', 'sgd', got 'lion'"),
+        ({"lr": -1.0}, "lr must be positive and finite, got -1.0"),
+        ({"lr_schedule": "cos"}, "lr_schedule must be one of 'constant', 'tail', got 'cos'"),
+        ({"energy_scale": 0.0}, "energy_scale must be positive and finite, got 0.0"),
+        ({"streams": 3}, "batch must be a multiple of streams 3, got 10"),
+        ({"steps": 0}, "steps must be a whole number of at least 1, got 0"),
+        ({"data_noise": -1.0}, "data_noise must be at least 0 and finite, got -1.0"),
+        (
+            {"energy_scale": "auto", "sampler": schuss.HMC(0.1, 2)},
+            "energy_scale='auto' is for ESH and ULA; pass a number",
+        ),
+    ],
+)
+def test_options(options, message):
+    with refuse(message):
+        trainer(**options)
+
+
+def test_a_scale_that_is_far_too_large():
+    """The first iteration tells, and what it recommends works."""
+    run = trainer(energy_scale=1e4)
+    with pytest.raises(ValueError, match="energy_scale is too large for this net") as error:
+        run.fit(1)
+    better = float(re.search(r"energy_scale=(\S+)", str(error.value))[1])
+    assert trainer(energy_scale=better).fit(1).delta[0] < 1

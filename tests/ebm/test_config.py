@@ -1,0 +1,130 @@
+"""Configurations: all that come along are built; the commands train, go on and draw samples."""
+
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from schuss.ebm import config
+from schuss.ebm.cli import ebm_app
+
+NAMES = config.names()
+TINY = {"net": {"features": 2, "width": 2}, "train": {"batch": 4, "steps": 2, "iterations": 2}}
+
+
+def pictures(folder):
+    """Data files of the right kind with a few images."""
+    rng = np.random.default_rng(0)
+    for name, shape in (("mnist", (28, 28)), ("cifar10", (32, 32, 3))):
+        x = rng.integers(0, 256, (12, *shape), dtype=np.uint8)
+        y = np.arange(12) % 10
+        np.savez(folder / f"{name}.npz", train_x=x, train_y=y, test_x=x, test_y=y)
+    return folder
+
+
+def tiny(name):
+    """A configuration, made small."""
+    made = config.load(name)
+    net = {key: value for key, value in TINY["net"].items() if key in made["net"]}
+    made = {**made, "net": made["net"] | net, "train": made["train"] | TINY["train"]}
+    made["train"] |= {"precision": None}
+    if "buffer" in made:
+        made["buffer"] = made["buffer"] | {"size": 8}
+    return made
+
+
+def test_there_is_one_for_every_experiment():
+    wanted = {"digits", "mnist", "cifar10", "cifar10_jarzynski", "jem", "toy_mixture", "toy_rings"}
+    assert wanted <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_config_trains(name, tmp_path):
+    run = config.build(tiny(name), data=pictures(tmp_path))
+    history = run.fit()
+    assert len(history) == 2 and np.isfinite(history.losses).all()
+    made = config.load(name)
+    assert type(run.batches.drawer.algorithm).__name__ == made["sampler"]["name"]
+
+
+def write(path, text):
+    path.write_text(text)
+    return str(path)
+
+
+DIGITS = """
+[data]
+name = "digits"
+[net]
+name = "conv"
+features = 2
+[sampler]
+name = "ESH"
+step_size = 0.5
+[buffer]
+size = 16
+[train]
+batch = 8
+steps = 2
+iterations = 4
+every = 2
+energy_scale = 100.0
+"""
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(ebm_app, list(arguments))
+
+
+def test_commands(tmp_path):
+    file, run = write(tmp_path / "digits.toml", DIGITS), str(tmp_path / "run")
+    done = invoke("train", file, "--folder", run, "--device", "cpu", "--iterations", "2")
+    assert done.exit_code == 0, done.output
+    assert "2 iterations" in done.output
+    more = invoke("train", file, "--folder", run, "--device", "cpu")
+    assert more.exit_code == 0, more.output
+    assert "going on from iteration 2" in more.output and "4 iterations" in more.output
+    for source in ("buffer", "noise"):
+        out = tmp_path / f"{source}.png"
+        options = ("--from", source, "--out", str(out), "--n", "9", "--gradients", "5")
+        drawn = invoke("sample", run, *options, "--device", "cpu")
+        assert drawn.exit_code == 0, drawn.output
+        with Image.open(out) as image:
+            assert image.size == (2 + 9 * 66, 2 + 66)
+            assert np.asarray(image)[2:66, 2:66].std() > 10
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("[net]", "[network]"), "config must have a table [net]; add it"),
+        (("[buffer]", "[chains]"), "tables of config must be one of 'data', 'net', 'sampler'"),
+        (('"conv"', '"unet"'), "net.name must be one of 'toy', 'conv', 'joint', got 'unet'"),
+        (('"ESH"', '"SGLD"'), "sampler.name must be one of 'ESH', 'ULA'"),
+        (("steps = 2", "stepz = 2"), "train's names must be one of"),
+        (('"digits"', '"cifar10"'), "data 'cifar10' isn't part of schuss; pass --data PATH"),
+        (("size = 16", "size = 4"), "batch must be at most the buffer's size 4, got 8"),
+        (("batch = 8", "batch ="), "isn't TOML"),
+    ],
+)
+def test_bad_configs(change, message, tmp_path):
+    file = write(tmp_path / "digits.toml", DIGITS.replace(*change))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        config.build(config.load(file))
+    shown = invoke("train", file, "--folder", str(tmp_path / "run"), "--device", "cpu")
+    assert shown.exit_code == 2 and "Traceback" not in shown.output
+
+
+def test_bad_commands(tmp_path):
+    assert "config must be a TOML file or one of" in squeezed(invoke("train", "nothing"))
+    assert "holds no checkpoint" in squeezed(invoke("sample", str(tmp_path)))
+    assert "must be noise or buffer" in squeezed(invoke("sample", str(tmp_path), "--from", "x"))
+    assert "must end in .png" in squeezed(invoke("sample", str(tmp_path), "--out", "x.pdf"))
+
+
+def squeezed(result):
+    """What was said, without the frame around it."""
+    assert result.exit_code == 2
+    return " ".join(re.sub("[│╭╮╰╯─]", " ", result.output).split())

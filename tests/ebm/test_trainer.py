@@ -1,0 +1,296 @@
+"""The training loop learns, repeats itself, resumes exactly, and recovers from divergences."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import schuss
+from schuss import ebm
+from schuss.ebm.divergence import cause
+from schuss.ebm.history import STATISTICS
+
+from .runs import small_net, trainer, weights
+
+
+class Bowl(nn.Module):
+    """E = Σ e^a x²/2: its one parameter should become the log of the data's precision."""
+
+    def __init__(self, a):
+        super().__init__()
+        self.a = nn.Parameter(torch.tensor(a))
+
+    def forward(self, x):
+        return 0.5 * torch.exp(self.a) * x.square().sum(1)
+
+
+def gaussian(sd):
+    return lambda n, generator: sd * torch.randn(n, 3, generator=generator)
+
+
+@pytest.mark.parametrize("start", ["normal", "function"])
+def test_learns_a_variance_by_jarzynski(start):
+    """e^(−a/2) is the data's sd 0.8 to three per cent, five times the noise of the average.
+
+    Short chains without weights give 0.56, and weights without the energy of the start 0.92.
+    """
+    given = {"start": "normal"}
+    if start == "function":
+        given = {"start": gaussian(1.0), "reference": lambda x: 0.5 * x.square().sum(1)}
+    learned = {}
+    for weighting in ("jarzynski", None):
+        if weighting is None:
+            given.pop("reference", None)
+        net = Bowl(0.0)
+        run = trainer(
+            net,
+            gaussian(0.8),
+            buffer=None,
+            weighting=weighting,
+            keep="last",
+            sampler=schuss.ESH(0.3),
+            steps=4,
+            batch=400,
+            optimiser="sgd",
+            lr=0.3,
+            data_noise=0.0,
+            ema=0.98,
+            iterations=150,
+            every=50,
+            **given,
+        )
+        history = run.fit()
+        learned[weighting] = math.exp(-float(run.averaged.a) / 2)
+        if weighting:
+            assert (history.max_weight > 1 / 400).all() and history.max_weight.max() < 0.2
+    assert learned["jarzynski"] == pytest.approx(0.8, rel=0.03)
+    assert learned[None] != pytest.approx(0.8, rel=0.1)
+
+
+def test_learns_where_the_data_are():
+    """Persistent chains end where the data are, from all over the box; 5 sigma of 32 chains."""
+    run = trainer(iterations=300, every=100, steps=10, energy_scale=5.0)
+    history = run.fit()
+    assert len(history) == 300 and history.gradients == 3000
+    far = torch.rand(500, 2, generator=torch.Generator().manual_seed(1)) * 2 - 1
+    near = run.batches.examples.x
+    with torch.no_grad():
+        assert float(run.net(far).mean() - run.net(near).mean()) * 5 > 1
+    middle = run.buffer.x.mean(0) - torch.tensor([0.5, -0.3])
+    assert float(middle.norm()) < 0.4
+
+
+def test_what_is_told():
+    history = trainer(data_noise=0.1).fit()
+    for name in STATISTICS:
+        assert getattr(history, name).shape == (12,)
+    np.testing.assert_allclose(history.losses, history.gap, atol=1e-6)
+    assert history.frozen.max() == 0 and np.isnan(history.accuracy).all()
+    assert np.isfinite(history.energy_error).all() and (history.delta > 0).all()
+    np.testing.assert_allclose(history.max_weight, 0.1, rtol=1e-6)
+    assert history.images_per_second > 0 and history.rollbacks == ()
+    assert "12 iterations, 36 gradients" in repr(history)
+
+
+def test_the_gradient_norm_is_that_of_the_loss():
+    run = trainer(ema=None, optimiser="sgd", lr=0.5)
+    before = weights(run.net)
+    history = run.fit(1)
+    step = (weights(run.net) - before).norm() / 0.5
+    assert history.grad_norm[0] == pytest.approx(float(step), rel=1e-5)
+    clipped = trainer(ema=None, optimiser="sgd", lr=0.5, clip=1e-3)
+    clipped.fit(1)
+    assert float((weights(clipped.net) - before).norm() / 0.5) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_learning_rate_falls_to_a_tenth():
+    seen = []
+    run = trainer(iterations=10, optimiser=lambda p: torch.optim.SGD(p, 1.0), lr_schedule="tail")
+    step = run.optimiser.step
+    run.optimiser.step = lambda: (seen.append(run.optimiser.param_groups[0]["lr"]), step())
+    run.fit()
+    want = [1.0] * 5 + [1 - 1.8 * (k / 10 - 0.5) for k in range(5, 10)]
+    np.testing.assert_allclose(seen, want)
+    assert ebm.schedule.SCHEDULES["tail"](1.0) == pytest.approx(0.1)
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    one, two = trainer(seed=1), trainer(seed=1)
+    np.testing.assert_array_equal(one.fit().losses, two.fit().losses)
+    assert torch.equal(weights(one.net), weights(two.net))
+    assert not np.array_equal(trainer(seed=2).fit().losses, one.history.losses)
+
+
+def test_pieces_are_the_same_as_the_whole():
+    whole, pieces = trainer(), trainer()
+    whole.fit()
+    for count in (1, 3, 5):
+        pieces.fit(count)
+    np.testing.assert_array_equal(pieces.fit().losses, whole.history.losses)
+    assert pieces.iteration == 12 and len(pieces.fit()) == 12
+
+
+def test_the_net_is_left_in_its_mode():
+    net = small_net().eval()
+    seen = []
+
+    def look(module, _):
+        if module is net:
+            seen.append(module.training)
+
+    net.register_forward_pre_hook(look)
+    trainer(net).fit(2)
+    assert seen == [True, True] and not net.training
+
+
+def test_time_is_limited():
+    run = trainer(iterations=10**6, every=2)
+    assert len(run.fit(minutes=1e-3)) < 10**5
+
+
+def test_joint_model():
+    torch.manual_seed(0)
+    x = torch.rand(90, 1, 8, 8) * 0.2 - 0.6
+    y = torch.arange(90) % 3
+    for k in range(3):
+        x[y == k, :, 2 * k : 2 * k + 3] += 1.0
+    net = ebm.JointEnergy(ebm.ResidualClassifier(3, 1, 4, blocks=1))
+    run = trainer(
+        net,
+        (x, y),
+        buffer=ebm.ReplayBuffer(40, (1, 8, 8)),
+        energy_scale=10.0,
+        iterations=80,
+        lr=3e-3,
+    )
+    history = run.fit()
+    assert history.accuracy[-10:].mean() > 0.9
+    assert run.from_noise(3).shape == (3, 1, 8, 8)
+
+
+@pytest.mark.parametrize("precision", [None, "bf16"])
+def test_images_in_either_precision(precision):
+    torch.manual_seed(0)
+    images = torch.rand(30, 1, 8, 8) * 2 - 1
+    buffer = ebm.ReplayBuffer(20, (1, 8, 8))
+    net = ebm.ConvEnergy(4, 1, 8)
+    history = trainer(
+        net, images, buffer=buffer, precision=precision, flip=True, energy_scale="auto"
+    ).fit()
+    assert np.isfinite(history.losses).all()
+    assert history.delta[0] == pytest.approx(0.1, rel=0.5)
+
+
+def test_scale_of_langevin_is_the_papers():
+    assert trainer(sampler=schuss.ULA(0.01), energy_scale="auto").energy_scale == pytest.approx(2e4)
+
+
+# Divergence.
+
+
+def poisoned_at(run, iteration, value=math.nan, times=1, layer=0):
+    """Spoil a weight before an iteration, so often."""
+    left, draw = [times], run.batches.draw
+
+    def spoil(now, attempt):
+        if now == iteration and left[0]:
+            left[0] -= 1
+            with torch.no_grad():
+                run.net[layer].weight[0, 0] = value
+            run._still.update()
+        return draw(now, attempt)
+
+    run.batches.draw = spoil
+
+
+def test_nan_in_the_weights_is_rolled_back(caplog):
+    run = trainer()
+    poisoned_at(run, 6)
+    with caplog.at_level(logging.WARNING, "schuss.ebm"):
+        history = run.fit()
+    (rollback,) = history.rollbacks
+    assert (rollback.iteration, rollback.back_to) == (7, 4)
+    assert "the loss is nan" in rollback.cause
+    assert "weights that are not finite in 0.weight" in rollback.cause
+    assert "iteration 7: training diverged" in caplog.text
+    assert "back to iteration 4, retry 1 of 3" in caplog.text
+    assert len(history) == 12 and np.isfinite(history.losses).all()
+    assert weights(run.net).isfinite().all() and run.buffer.x.isfinite().all()
+    assert all(v.isfinite().all() for s in run.optimiser.state.values() for v in s.values())
+    assert weights(run.averaged).isfinite().all()
+    calm = trainer().fit()
+    np.testing.assert_array_equal(history.losses[:4], calm.losses[:4])
+    assert not np.array_equal(history.losses[4:], calm.losses[4:])
+
+
+def test_nan_between_two_calls_is_rolled_back():
+    run = trainer()
+    run.fit(5)
+    good = weights(run.net)
+    with torch.no_grad():
+        run.net[2].bias[0] = math.nan
+    state = run.recovery.last
+    assert state[0] == 5 and torch.equal(state[1]["net.0.weight"].reshape(-1), good[:16])
+    history = run.fit()
+    assert history.rollbacks[0].back_to == 5 and np.isfinite(history.losses).all()
+
+
+def test_a_divergence_that_stays_is_an_error():
+    run = trainer(retries=2)
+    before = run.buffer.x.clone()
+    poisoned_at(run, 6, times=10)
+    with pytest.raises(ebm.DivergenceError, match=r"training diverged 3 times.*iteration 7.*nan"):
+        run.fit()
+    assert weights(run.net).isfinite().all() and len(run.recovery.rollbacks) == 3
+    assert [rollback.back_to for rollback in run.recovery.rollbacks] == [4, 0, 0]
+    assert run.iteration == 0 and torch.equal(run.buffer.x, before) and run.buffer.draws == 0
+
+
+def test_finite_explosions_are_seen():
+    """f at 10⁶ with every chain finite."""
+    run = trainer()
+    poisoned_at(run, 6, value=1e6, layer=2)
+    (rollback,) = run.fit().rollbacks
+    assert rollback.iteration == 7 and "δ = " in rollback.cause
+    run = trainer(sampler=schuss.ULA(1e-8))
+    poisoned_at(run, 6, value=1e6, layer=2)
+    (rollback,) = run.fit().rollbacks
+    assert rollback.iteration == 7 and "|E₊ − E₋| is " in rollback.cause
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("losses", math.inf, "the loss is inf"),
+        ("losses", math.nan, "the loss is nan"),
+        ("frozen", 0.75, "75 % of the chains met a non-finite energy or gradient"),
+        ("grad_norm", 1e8, "the gradient norm is 1e+08"),
+        ("grad_norm", math.nan, "the gradient norm is nan"),
+        ("energy_data", 2e4, "|E₊ − E₋| is 20000"),
+        ("delta", 6.5, "a sampler step turns by δ = 6.5"),
+    ],
+)
+def test_causes(name, value, shown):
+    rows = np.zeros((5, len(STATISTICS)))
+    assert cause(rows, ebm.Limits()) is None
+    rows[3, STATISTICS.index(name)] = value
+    rows[4, STATISTICS.index("losses")] = math.nan
+    assert cause(rows, ebm.Limits()) == (3, shown)
+
+
+def test_unknown_energy_errors_are_no_cause():
+    rows = np.zeros((2, len(STATISTICS)))
+    for name in ("energy_error", "delta", "accuracy"):
+        rows[:, STATISTICS.index(name)] = math.nan
+    assert cause(rows, ebm.Limits()) is None
+
+
+def test_one_part_as_two():
+    """Two streams have their own data, chains and noise."""
+    run = trainer(streams=2)
+    run.fit()
+    one, two = run.batches.buffers
+    assert not torch.equal(one.x, two.x) and len(one.x) == 32
