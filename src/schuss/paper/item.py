@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import pathlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -34,10 +35,21 @@ class Advance(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """How a result is made. The same settings give the same numbers."""
+    """How a result is made. The same settings give the same numbers.
+
+    `data` is where images are, `work` a folder in which long runs leave what they have so far and
+    look for what is there already: both are places on this machine and no part of a result.
+    """
 
     quick: bool = False
     seed: int = 0
+    seeds: int = 3  # networks trained with each sampler, from `seed` on
+    data: pathlib.Path | None = None
+    work: pathlib.Path | None = None
+
+    def without_places(self) -> "Settings":
+        """What a result depends on, and is kept with it."""
+        return dataclasses.replace(self, data=None, work=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +60,8 @@ class Item:
     is how often it calls `advance`. `draw(result, folder)` writes its pictures and returns their
     file names. `tell(result)` returns the numbers and one honest paragraph in Markdown.
     `verdict(result)` is "holds", "holds in part" or "doesn't hold". `public(settings)` estimates
-    the seconds that the paper's public code would take.
+    the seconds that the paper's public code would take, 0 where there is nothing to compare. A
+    result made elsewhere or in parts holds the `seconds` that it took.
     """
 
     name: str

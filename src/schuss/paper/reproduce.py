@@ -44,7 +44,7 @@ def reproduce(
 
 def _one(item: Item, folder, settings, fresh, console):
     stored = None if fresh else store.load(folder, item.name)
-    if stored is not None and stored.settings == settings:
+    if stored is not None and stored.settings == settings.without_places():
         console.print(f"{item.name}: as computed before in {stored.seconds:.1f} s")
         return
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
@@ -56,12 +56,15 @@ def _one(item: Item, folder, settings, fresh, console):
 
         begun = time.perf_counter()
         values = item.compute(settings, advance)
-        seconds = time.perf_counter() - begun
+        # What was computed in another place, or in parts, says itself how long it took.
+        seconds = values.pop("seconds", time.perf_counter() - begun)
     public = item.public(settings)
     with style():
         pictures = item.draw(values, folder)
     versions = store.versions()
-    result = store.Result(item.name, settings, versions, seconds, public, pictures, values)
+    result = store.Result(
+        item.name, settings.without_places(), versions, seconds, public, pictures, values
+    )
     store.save(folder, result)
     if settings.quick:
         console.print(f"{item.name}: a smoke run, {seconds:.1f} s")

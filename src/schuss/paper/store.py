@@ -10,7 +10,7 @@ from typing import Any
 
 from schuss.paper.item import Settings
 
-LIBRARIES = ("schuss", "numpy", "jax", "diffrax", "blackjax")
+LIBRARIES = ("schuss", "numpy", "jax", "torch", "diffrax", "blackjax")
 
 
 FIELDS = ("name", "versions", "seconds", "public_seconds", "pictures")

@@ -1,0 +1,15 @@
+"""MNIST by persistent contrastive divergence on a GPU, ESH against ULA at the same gradients."""
+
+from schuss.paper.persistent_ebm import Page
+
+ITEM = Page(
+    name="mnist_ebm",
+    recipe="mnist",
+    title="MNIST energy models",
+    place="beside Figure 7",
+    public=lambda settings: 0.0,
+    about=(
+        "The network is the paper's for CIFAR-10 with half of its features; images are padded to "
+        "32×32."
+    ),
+).item()

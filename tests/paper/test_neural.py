@@ -1,0 +1,106 @@
+"""The neural items: what they compute can be drawn and told, and places stay out of results."""
+
+import pathlib
+
+import numpy as np
+import pytest
+from ebm.images import stripes
+from ebm.test_image_runs import TINY
+
+from schuss.ebm import jarzynski_runs, joint_runs, toy
+from schuss.paper import ITEMS, NEURAL, persistent_ebm
+from schuss.paper.item import Settings
+from schuss.plotting import style
+
+from .running import run
+
+BY_NAME = {item.name: item for item in NEURAL}
+QUICK = Settings(quick=True)
+
+
+def shown(item, result, folder):
+    with style():
+        pictures = item.draw(result, folder)
+    assert pictures and all((folder / name).stat().st_size > 1000 for name in pictures)
+    text = item.tell(result)
+    assert text.split("**")[1].rstrip(".").lower() == item.verdict(result)
+    assert "nan" not in text
+
+
+def test_names_are_those_of_the_files():
+    names = [item.name for item in (*ITEMS, *NEURAL)]
+    assert len(set(names)) == len(names)
+    assert {"toy_ebm", "digits_ebm", "mnist_ebm", "cifar_ebm", "cifar_jarzynski", "jem"} == set(
+        BY_NAME
+    )
+
+
+def test_places_are_no_part_of_a_result():
+    given = Settings(seed=3, data=pathlib.Path("a"), work=pathlib.Path("b"))
+    assert given.without_places() == Settings(seed=3)
+
+
+def test_toy(tmp_path, monkeypatch):
+    train = toy.train_toy
+
+    def short(name, method, seeds, iterations, **options):
+        options["advance"] = lambda done, tell=options["advance"]: tell(done)
+        return train(name, method, seeds, 10, **options)
+
+    monkeypatch.setattr(toy, "train_toy", short)
+    item = BY_NAME["toy_ebm"]
+    result = run(item, QUICK)
+    assert {(r["data"], r["sampler"], r["seed"]) for r in result["rows"]} == {
+        (d, s, k) for d in ("mixture", "rings") for s in ("ESH", "ULA") for k in (0, 1)
+    }
+    assert all({"gradients", "distance"} <= set(row) for row in result["rows"])
+    shown(item, result, tmp_path)
+
+
+def test_verdict_of_the_toy_is_half_on_both():
+    def rows(mixture, rings):
+        values = {("mixture", "ESH"): mixture, ("rings", "ESH"): rings}
+        return {
+            "rows": [
+                {"data": d, "sampler": s, "distance": values.get((d, s), 1.0)}
+                for d in ("mixture", "rings")
+                for s in ("ESH", "ULA")
+            ]
+        }
+
+    verdict = BY_NAME["toy_ebm"].verdict
+    assert verdict(rows(0.4, 0.5)) == "holds"
+    assert verdict(rows(0.4, 0.6)) == "holds in part"
+    assert verdict(rows(1.1, 1.2)) == "doesn't hold"
+
+
+def test_images(tmp_path, monkeypatch):
+    monkeypatch.setattr("schuss.ebm.persistent.load_images", lambda recipe, path: stripes())
+    monkeypatch.setattr("schuss.ebm.recipes.smaller", lambda recipe: TINY)
+    item = BY_NAME["cifar_ebm"]
+    result = run(item, QUICK)
+    for row in result["rows"]:
+        assert {"data", "sampler", "seed", "gradients", "distance"} <= set(row)
+    shown(item, result, tmp_path)
+
+
+def test_sheets():
+    """Six images in a row of three: each is where it should be, beside white gaps."""
+    images = np.arange(6 * 3 * 2 * 2, dtype=np.uint8).reshape(6, 3, 2, 2)
+    sheet = persistent_ebm.sheet(persistent_ebm.packed(images), columns=3)
+    assert sheet.shape == (6, 9, 3)
+    for k, image in enumerate(images):
+        top, left = k // 3 * 3, k % 3 * 3
+        np.testing.assert_array_equal(
+            sheet[top : top + 2, left : left + 2].transpose(2, 0, 1), image
+        )
+    assert (sheet[2] == 255).all()
+
+
+@pytest.mark.parametrize("name", ["jem", "cifar_jarzynski"])
+def test_other_items(name, tmp_path, monkeypatch):
+    for module in (joint_runs, jarzynski_runs):
+        monkeypatch.setattr(module, "cifar10", lambda path: stripes())
+    settings = Settings(quick=True, data=tmp_path)
+    result = run(BY_NAME[name], settings)
+    shown(BY_NAME[name], result, tmp_path)
