@@ -1,8 +1,15 @@
-"""The command line: `schuss demo`, `schuss reproduce`, `schuss targets`, `schuss --version`."""
+"""The command line: `schuss sample`, `compare`, `demo`, `reproduce`, `ebm` and `targets`.
 
+Nothing heavy is imported before a command needs it. Exit codes: 0, 1 where a verdict fails, 2 for
+bad input, 130 after an interruption.
+"""
+
+import contextlib
 import importlib.metadata
 import inspect
 import pathlib
+import traceback
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -40,6 +47,142 @@ def _picture(out: pathlib.Path) -> pathlib.Path:
     return out
 
 
+WHAT = typer.Argument(
+    help="A target's name (see schuss targets), or FILE.py:NAME of a JAX log-density, a schuss "
+    "Target or Model, a PyMC model or a NumPyro function.",
+    show_default=False,
+)
+
+
+@contextlib.contextmanager
+def _plainly() -> Iterator[None]:
+    """Bad input as one sentence; an error from the user's own code with its traceback."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        here = pathlib.Path(__file__).parent
+        if not frames or here not in pathlib.Path(frames[-1].filename).parents:
+            raise
+        raise typer.BadParameter(str(error)) from None
+    except KeyboardInterrupt as stop:
+        typer.echo(str(stop) or "interrupted", err=True)
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def sample(
+    what: Annotated[str, WHAT],
+    init: Annotated[
+        str | None, typer.Option(help='Where to start: "0,0,0", or a .npy file.')
+    ] = None,
+    dim: Annotated[
+        int | None, typer.Option(help="Start at N(0, 1) in so many dimensions.", min=1)
+    ] = None,
+    energy: Annotated[bool, typer.Option("--energy", help="The function is −log p.")] = False,
+    draws: Annotated[int | None, typer.Option(help="Of each chain; 1000.")] = None,
+    ess: Annotated[float | None, typer.Option(help="Until this effective sample size.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="For so long.")] = None,
+    gradients: Annotated[int | None, typer.Option(help="Of all chains, tuning included.")] = None,
+    chains: Annotated[int | None, typer.Option(help="How many; 4.")] = None,
+    seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
+    exact: Annotated[
+        bool, typer.Option("--exact/--no-exact", help="Without bias, or quicker.")
+    ] = True,
+    checkpoint: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="A folder, e.g. run.zarr: a killed run goes on from there."),
+    ] = None,
+    out: Annotated[
+        pathlib.Path, typer.Option(help="OUT.html is the report, OUT.nc the draws.")
+    ] = pathlib.Path("run"),
+) -> None:
+    """Draw from a posterior, tuned by itself: a summary, a report and the draws.
+
+    The exit code is 1 if the verdict fails: the draws are written, but can't be trusted.
+    """
+    with _plainly():
+        from schuss.commands.sample import run
+
+        trusted = run(
+            what,
+            out,
+            init=init,
+            dim=dim,
+            energy=energy,
+            draws=draws,
+            ess=ess,
+            seconds=seconds,
+            gradients=gradients,
+            chains=chains,
+            seed=seed,
+            exact=exact,
+            checkpoint=checkpoint,
+        )
+    if not trusted:
+        raise typer.Exit(1)
+
+
+@app.command()
+def compare(
+    what: Annotated[str, WHAT],
+    samplers: Annotated[
+        str,
+        typer.Option(
+            help="Between commas: auto, unadjusted, nuts, mclmc, mams, nutpie, and with a step of "
+            "your own (hmc:0.1) ula, mala, hmc, esh."
+        ),
+    ] = "auto,unadjusted,nuts,mclmc",
+    gradients: Annotated[
+        int, typer.Option(help="For each run, all chains and tuning included.", min=100)
+    ] = 20_000,
+    seeds: Annotated[int, typer.Option(help="Runs of each sampler.", min=1)] = 1,
+    seed: Annotated[int, typer.Option(help="The first of them.", min=0)] = 0,
+    init: Annotated[
+        str | None, typer.Option(help='Where to start: "0,0,0", or a .npy file.')
+    ] = None,
+    dim: Annotated[
+        int | None, typer.Option(help="Start at N(0, 1) in so many dimensions.", min=1)
+    ] = None,
+    energy: Annotated[bool, typer.Option("--energy", help="The function is −log p.")] = False,
+    out: Annotated[
+        pathlib.Path, typer.Option(help="A page (.html), a picture (.png, …) or numbers (.json).")
+    ] = pathlib.Path("compare.html"),
+) -> None:
+    """Samplers on one target at equal cost: a table, curves and a page."""
+    with _plainly():
+        from schuss.commands.compare import run
+
+        finished = run(
+            what,
+            samplers,
+            out,
+            gradients=gradients,
+            seeds=seeds,
+            seed=seed,
+            init=init,
+            dim=dim,
+            energy=energy,
+        )
+    if not finished:
+        raise typer.Exit(130)
+
+
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def ebm(context: typer.Context) -> None:
+    """Train neural energies, and sample them (PyTorch)."""
+    try:
+        from schuss.ebm.cli import ebm_app
+    except ImportError as error:
+        raise typer.BadParameter(
+            f"schuss ebm needs PyTorch ({error}); run pip install 'schuss[torch]'"
+        ) from None
+    ebm_app(context.args, prog_name="schuss ebm")
+
+
 @app.command()
 def demo(
     out: Annotated[
@@ -54,27 +197,42 @@ def demo(
 
 @app.command()
 def reproduce(
-    names: Annotated[list[str], typer.Argument(help="Items of the paper, or all.")],
+    names: Annotated[
+        list[str], typer.Argument(help="Items of the paper, or all of those that need no GPU.")
+    ],
     out: Annotated[
         pathlib.Path, typer.Option(help="Where reproduction.md and its folder go.")
     ] = pathlib.Path("docs"),
     quick: Annotated[bool, typer.Option(help="Tiny sizes: a smoke run.")] = False,
     fresh: Annotated[bool, typer.Option(help="Compute again what is there already.")] = False,
     seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
+    seeds: Annotated[
+        int, typer.Option(help="Networks trained with each sampler, for the neural items.", min=1)
+    ] = 3,
+    data: Annotated[
+        pathlib.Path | None, typer.Option(help="Where the images are, for the neural items.")
+    ] = None,
+    work: Annotated[
+        pathlib.Path | None, typer.Option(help="Where long runs leave what they have so far.")
+    ] = None,
 ) -> None:
     """Rebuild tables and figures of the paper, and the page that shows them."""
-    from schuss.paper import ITEMS
+    from schuss.paper import ITEMS, NEURAL
     from schuss.paper.item import Settings
     from schuss.paper.reproduce import reproduce as rebuild
 
-    known = [item.name for item in ITEMS]
+    every = [item.name for item in ITEMS]
+    known = [*every, *(item.name for item in NEURAL)]
     unknown = [name for name in names if name not in (*known, "all")]
     if unknown:
         raise typer.BadParameter(
             f"names must be among all, {', '.join(known)}; got {', '.join(unknown)}"
         )
-    wanted = known if "all" in names else names
-    if not rebuild(ITEMS, wanted, out, Settings(quick, seed), fresh=fresh):
+    if data is not None and not data.exists():
+        raise typer.BadParameter(f"--data must be a folder or a file that exists, got {data}")
+    wanted = [name for name in known if name in names or ("all" in names and name in every)]
+    settings = Settings(quick, seed, seeds=seeds, data=data, work=work)
+    if not rebuild((*ITEMS, *NEURAL), wanted, out, settings, fresh=fresh):
         raise typer.Exit(130)
 
 

@@ -1,0 +1,230 @@
+"""Gradients to trustworthy moments, against peers in the same run: `make bench-posteriors`.
+
+For each target, seed and sampler: all gradients, of all chains and of tuning, until the estimates
+of E[x_i²] are right, b²max = max_i (estimate − truth)²/Var[x_i²] < 0.01 for the median seed. Peers
+whose tuning is a share of the run get a run for each budget of a doubling grid. A row of the file
+is {target, sampler, seed, gradients, b2max, flagged, seconds}: where the run stood at that number
+of gradients, and whether its verdict would have warned (peers have none). `--start` begins our
+chains elsewhere: far away (N(0, 30²)), all at a mode, or all at one random place.
+"""
+
+import argparse
+import json
+import pathlib
+import time
+import warnings
+
+import numpy as np
+import peers
+from rich.console import Console
+from rich.table import Table
+
+import schuss
+from schuss import targets
+
+RESULTS = pathlib.Path(__file__).parent / "results" / "posteriors.json"
+
+BUDGETS = {
+    "isotropic-100": 16_000,
+    "icg-rotated": 64_000,
+    "eight-schools": 16_000,
+    "brownian": 64_000,
+    "hierarchical-regression": 64_000,
+    "gaussian-process": 32_000,
+    "stochastic-volatility": 128_000,
+    "rosenbrock": 256_000,
+    "sparse-logistic": 128_000,
+    "item-response": 32_000,
+    "banana": 64_000,
+    "mog": 64_000,
+}
+"""Targets, and the gradients that a run may take."""
+
+SMALLEST = 1000
+OURS = {"schuss": True, "schuss, exact=False": False}
+STARTS = ("near", "far", "mode", "equal")
+CHAINS = 4
+
+
+def target(name):
+    """A target of the benchmark."""
+    return targets.isotropic(100) if name == "isotropic-100" else targets.get(name)
+
+
+def grid(budget):
+    """Counts of gradients at which runs are compared: eight to a doubling."""
+    return np.unique(np.round(np.geomspace(SMALLEST, budget, 1 + 8 * int(np.log2(budget / 1000)))))
+
+
+def doubling(budget):
+    """Budgets of the peers whose tuning is a share of them."""
+    return [SMALLEST * 2**k for k in range(int(np.log2(budget / SMALLEST)) + 1)]
+
+
+def starts(problem, start, seed):
+    """Where the chains of a seed begin; None is where the target has them begin."""
+    rng = np.random.default_rng([seed, 5])
+    if start == "far":
+        return 30 * rng.standard_normal((CHAINS, problem.dim))
+    if start == "equal":
+        return np.repeat(problem.start(rng, 1), CHAINS, axis=0)
+    if start == "mode":
+        return np.repeat(mode(problem, problem.start(rng, 1)[0])[None], CHAINS, axis=0)
+    return None
+
+
+def mode(problem, x):
+    """A minimum of the energy."""
+    from scipy.optimize import minimize
+
+    def both(x):
+        return problem.energy(np, x[None])[0], problem.gradient(np, x[None])[0]
+
+    return minimize(both, x, jac=True, method="L-BFGS-B").x
+
+
+def ours(problem, budget, exact, seed, init=None):
+    """One run: gradients, b²max and flags along the way, and seconds."""
+    counts = grid(budget)
+    bias, flagged = np.full(len(counts), np.inf), np.ones(len(counts), bool)
+    checked = set(doubling(budget))
+    truth, last = problem.truth, 0
+
+    def look(view):
+        nonlocal last
+        due = np.flatnonzero((counts <= view.gradients) & (counts > last))
+        last = view.gradients
+        if not due.size:
+            return
+        try:
+            found = view.posterior()
+        except ValueError:
+            return
+        w = np.ones(found.x.shape[:2]) if found.weights is None else found.weights
+        second = np.einsum("cn,cni->i", w, found.x**2) / w.sum()
+        later = counts >= counts[due[0]]
+        bias[later] = np.max((second - truth.second_moment) ** 2 / truth.second_variance)
+        if checked & set(counts[due]):
+            flagged[later] = not found.verdict.converged
+
+    begun = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", schuss.NotConverged)
+        schuss.sample(
+            problem,
+            init=init,
+            gradients=budget,
+            exact=exact,
+            seed=seed,
+            thin=1,
+            progress=False,
+            callback=look,
+        )
+    return counts, bias, flagged, time.perf_counter() - begun
+
+
+def measure(name, seeds, budget, samplers, start):
+    """Rows of one target."""
+    problem, rows = target(name), []
+    title = name if start == "near" else f"{name} from {start}"
+
+    def note(sampler, seed, gradients, b2max, flagged, seconds):
+        rows.append(
+            {
+                "target": title,
+                "sampler": sampler,
+                "seed": seed,
+                "gradients": int(gradients),
+                "b2max": float(f"{b2max:.4g}") if np.isfinite(b2max) else None,
+                "flagged": flagged if flagged is None else bool(flagged),
+                "seconds": round(seconds, 3),
+            }
+        )
+
+    for sampler in (sampler for sampler in OURS if sampler in samplers):
+        for seed in range(seeds):
+            init = starts(problem, start, seed)
+            counts, bias, flagged, seconds = ours(problem, budget, OURS[sampler], seed, init)
+            for count, b2max, flag in zip(counts, bias, flagged, strict=True):
+                note(sampler, seed, count, b2max, flag, seconds)
+    for sampler, make in peers.PEERS.items():
+        if sampler not in samplers or start != "near":
+            continue
+        shared = sampler in ("BlackJAX MCLMC", "BlackJAX MAMS")
+        for limit in doubling(budget) if shared else [budget]:
+            try:
+                run = make(problem, limit)
+            except Exception as error:
+                print(f"{sampler} on {name}: {type(error).__name__}: {error}")
+                continue
+            counts = np.array([limit]) if shared else grid(budget)
+            for seed in range(seeds):
+                found = run(seed)
+                # A run whose tuning alone is over its budget is told where it ended.
+                at = np.maximum(counts, found.gradients[0]) if shared else counts
+                bias = peers.bias_on_grid([found], problem.truth, at)[0]
+                for count, b2max in zip(counts, bias, strict=True):
+                    note(sampler, seed, count, b2max, None, found.seconds)
+    return rows
+
+
+def crossing(rows, name, sampler):
+    """Gradients from which on the median b²max stays below the bar."""
+    mine = [row for row in rows if row["target"] == name and row["sampler"] == sampler]
+    if not mine:
+        return None
+    counts = sorted({row["gradients"] for row in mine})
+    seeds = sorted({row["seed"] for row in mine})
+    table = {(row["seed"], row["gradients"]): row["b2max"] for row in mine}
+    bias = [[_number(table.get((seed, count))) for count in counts] for seed in seeds]
+    return peers.crossing(np.asarray(counts), np.asarray(bias, float))
+
+
+def _number(value):
+    return np.inf if value is None else value
+
+
+def report(rows, names):
+    """The table, and what the verdicts let through."""
+    table = Table(title="gradients to median b²max < 0.01, all chains and tuning included")
+    samplers = [*OURS, *peers.PEERS]
+    table.add_column("target")
+    for sampler in samplers:
+        table.add_column(sampler, justify="right")
+    table.add_column("silent failures", justify="right")
+    for name in names:
+        found = [crossing(rows, name, sampler) for sampler in samplers]
+        cells = ["–" if c is None else "not reached" if np.isinf(c) else f"{c:,.0f}" for c in found]
+        wrong = [
+            row
+            for row in rows
+            if row["target"] == name
+            and row["sampler"] in OURS
+            and row["flagged"] is False
+            and _number(row["b2max"]) > 0.1
+        ]
+        table.add_row(name, *cells, str(len({(row["sampler"], row["seed"]) for row in wrong})))
+    Console(width=160).print(table)
+
+
+def main():
+    """Measure what was asked for, keep the rows of the rest, print all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=list(BUDGETS))
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--samplers", nargs="*", default=[*OURS, *peers.PEERS])
+    parser.add_argument("--start", choices=STARTS, default="near")
+    parser.add_argument("--out", type=pathlib.Path, default=RESULTS)
+    arguments = parser.parse_args()
+    rows = json.loads(arguments.out.read_text()) if arguments.out.exists() else []
+    for name in arguments.names:
+        fresh = measure(name, arguments.seeds, BUDGETS[name], arguments.samplers, arguments.start)
+        done = {(row["target"], row["sampler"]) for row in fresh}
+        rows = [row for row in rows if (row["target"], row["sampler"]) not in done] + fresh
+        arguments.out.parent.mkdir(exist_ok=True)
+        arguments.out.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
+    report(rows, list(dict.fromkeys(row["target"] for row in rows)))
+
+
+if __name__ == "__main__":
+    main()
