@@ -24,6 +24,7 @@ from schuss.ebm import checkpoint, data
 from schuss.ebm.buffer import ReplayBuffer
 from schuss.ebm.data import Images, scaled
 from schuss.ebm.from_noise import sample_from_noise
+from schuss.ebm.machine import machine
 from schuss.ebm.networks import ConvEnergy
 from schuss.ebm.recipes import RECIPES, Recipe, changed, smaller
 from schuss.ebm.ruler import Ruler, make_ruler
@@ -154,6 +155,7 @@ def run(
     seconds = spent + time.monotonic() - begun
     result = _finished(recipe, images, ruler, trainer, sampler, seed, device, compile)
     result |= {"name": name, "curve": curve, "distance": curve[-1]["distance"], "seconds": seconds}
+    result["machine"] = machine(device)
     pictures = result.pop("pictures")
     np.savez_compressed(folder / f"{name}.npz", **pictures)
     write(kept, result)

@@ -30,6 +30,7 @@ from torch.nn import functional
 
 from schuss.algorithms import ESH, ULA, Algorithm
 from schuss.ebm.ema import EMA
+from schuss.ebm.machine import machine
 from schuss.ebm.negatives import Drawer
 from schuss.targets.draws import normal_start, uniform_start
 from schuss.targets.mixture import mixture
@@ -283,6 +284,7 @@ def run_toy(
         "reach": data.reach,
         "truth": levels(right),
         "learned": levels(normalised(run.scale * run.averaged[0])),
+        "machine": machine(),
     }
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)

@@ -64,6 +64,7 @@ def _anchor(title: str) -> str:
 
 def _section(item: Item, result: store.Result, folder: pathlib.Path) -> str:
     used = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+    used = result.values.get("machine", used)
     how = f"seed {result.settings.seed}{', quick' if result.settings.quick else ''}; {used}"
     shown = "\n\n".join(f"![{item.title}]({folder.name}/{name})" for name in result.pictures)
     return (

@@ -27,7 +27,7 @@ def _seeds(settings: Settings) -> list[int]:
 def _compute(settings: Settings, advance: Advance) -> dict[str, Any]:
     from schuss.ebm import toy
 
-    rows, grids, minutes = [], {}, {}
+    rows, grids, minutes, machines = [], {}, {}, {}
     for name in DATA:
         for method in SAMPLERS:
             told = toy.run_toy(
@@ -40,12 +40,14 @@ def _compute(settings: Settings, advance: Advance) -> dict[str, Any]:
                 advance=advance,
             )
             rows += [{k: _short(value) for k, value in row.items()} for row in told["rows"]]
+            machines[told["machine"]] = None
             keys = ("minutes", "processor_minutes")
             minutes[f"{name}, {method}"] = [short(told[key], 3) for key in keys]
             grids.setdefault(name, {"reach": told["reach"], "truth": told["truth"]})
             grids[name][method] = told["learned"]
     seconds = 60 * sum(wall for wall, _ in minutes.values())
-    return {"rows": rows, "minutes": minutes, "grids": grids, "seconds": seconds}
+    told = {"rows": rows, "minutes": minutes, "grids": grids, "seconds": seconds}
+    return told | {"machine": "; ".join(machines)}
 
 
 def _short(value: Any) -> Any:
