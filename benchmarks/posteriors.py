@@ -4,7 +4,8 @@ For each target, seed and sampler: all gradients, of all chains and of tuning, u
 of E[x_i²] are right, b²max = max_i (estimate − truth)²/Var[x_i²] < 0.01 for the median seed. Peers
 whose tuning is a share of the run get a run for each budget of a doubling grid. A row of the file
 is {target, sampler, seed, gradients, b2max, flagged, seconds}: where the run stood at that number
-of gradients, and whether its verdict would have warned (peers have none). `--start` begins our
+of gradients, where the median crosses the bar and at the end of the budget, and whether its verdict
+would have warned (peers have none, and ours is asked at every doubling). `--start` begins our
 chains elsewhere: far away (N(0, 30²)), all at a mode, or all at one random place.
 """
 
@@ -86,7 +87,7 @@ def mode(problem, x):
 def ours(problem, budget, exact, seed, init=None):
     """One run: gradients, b²max and flags along the way, and seconds."""
     counts = grid(budget)
-    bias, flagged = np.full(len(counts), np.inf), np.ones(len(counts), bool)
+    bias, flagged = np.full(len(counts), np.inf), np.full(len(counts), None)
     checked = set(doubling(budget))
     truth, last = problem.truth, 0
 
@@ -105,7 +106,7 @@ def ours(problem, budget, exact, seed, init=None):
         later = counts >= counts[due[0]]
         bias[later] = np.max((second - truth.second_moment) ** 2 / truth.second_variance)
         if checked & set(counts[due]):
-            flagged[later] = not found.verdict.converged
+            flagged[due] = not found.verdict.converged
 
     begun = time.perf_counter()
     with warnings.catch_warnings():
@@ -168,6 +169,16 @@ def measure(name, seeds, budget, samplers, start):
     return rows
 
 
+def condensed(rows):
+    """For each target and sampler the rows where the median crosses the bar, and the last ones."""
+    kept = []
+    for name, sampler in dict.fromkeys((row["target"], row["sampler"]) for row in rows):
+        mine = [row for row in rows if (row["target"], row["sampler"]) == (name, sampler)]
+        wanted = {max(row["gradients"] for row in mine), crossing(mine, name, sampler)}
+        kept += [row for row in mine if row["gradients"] in wanted]
+    return kept
+
+
 def crossing(rows, name, sampler):
     """Gradients from which on the median b²max stays below the bar."""
     mine = [row for row in rows if row["target"] == name and row["sampler"] == sampler]
@@ -220,7 +231,8 @@ def main():
     for name in arguments.names:
         fresh = measure(name, arguments.seeds, BUDGETS[name], arguments.samplers, arguments.start)
         done = {(row["target"], row["sampler"]) for row in fresh}
-        rows = [row for row in rows if (row["target"], row["sampler"]) not in done] + fresh
+        rows = [row for row in rows if (row["target"], row["sampler"]) not in done]
+        rows += condensed(fresh)
         arguments.out.parent.mkdir(exist_ok=True)
         arguments.out.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
     report(rows, list(dict.fromkeys(row["target"] for row in rows)))

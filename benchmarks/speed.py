@@ -220,6 +220,68 @@ def torch_rows():
     return rows
 
 
+def sample_rows():
+    """`schuss.sample`, frozen, host work included: time for a gradient of one of eight chains."""
+    import jax
+
+    from schuss import targets
+
+    device, rows = jax.devices()[0].device_kind, []
+    cases = (
+        ("32-D Gaussian", targets.isotropic(32), 1.5),
+        ("100-D Gaussian", targets.isotropic(100), 2.5),
+        ("Brownian, 32-D", targets.get("brownian"), 1.5),
+    )
+    for (name, target, goal), exact in itertools.product(cases, (True, False)):
+        seconds, gradients = sampling(target, exact)
+        case = f"sample, {name}, {'exact' if exact else 'unadjusted'}: gradient of a chain"
+        rows.append(row(case, "jax", device, seconds, None, goal, gradients, True))
+    target = targets.get("sparse-logistic")
+    seconds, gradients = sampling(target, True, calls=10)
+    bare = statistics.median(bare_gradient(target) for _ in range(5))
+    case = "sample, sparse logistic, 51-D, exact: gradient/bare batched gradient"
+    rows.append(row(case, "jax", device, seconds / gradients, bare, 1.15, 1))
+    return rows
+
+
+def sampling(target, exact, chains=8, calls=40):
+    """Median seconds of a call of the frozen loop with all that is done on the host."""
+    from schuss.sampling.archive import Archive
+    from schuss.sampling.course import Course
+    from schuss.sampling.field import ROOM, Field
+
+    start = target.start(np.random.default_rng(0), chains)
+    course = Course(Field.over(pose(target, init=start), 0, 1.0), start, exact=exact)
+    course.energy, course.g = course.field.evaluate(start)
+    course.phase, course.step, course.length = "sampling", 0.1, target.dim**0.5
+    course.archive, source = Archive(chains, target.dim, thin=10), course.field.source(0)
+    advance, times = course._exactly if exact else course._flow, []
+    for call in range(calls):
+        before, begun = course.total, time.perf_counter()
+        source = advance(ROOM, call * ROOM, source)
+        times.append(time.perf_counter() - begun)
+    return statistics.median(times[1:]), course.total - before
+
+
+def bare_gradient(target, chains=8, steps=1000):
+    """Seconds for a gradient of one chain in a compiled loop over batches of chains."""
+    import jax
+
+    from schuss.engines.jax import precision
+
+    problem = pose(target, init=target.start(np.random.default_rng(0), chains))
+    with precision(problem.x.dtype):
+
+        @jax.jit
+        def loop(x):
+            return jax.lax.fori_loop(0, steps, lambda i, z: z - 1e-9 * problem.grad_fn(z)[1], x)
+
+        jax.block_until_ready(loop(problem.x))
+        begun = time.perf_counter()
+        jax.block_until_ready(loop(problem.x))
+        return (time.perf_counter() - begun) / steps / chains
+
+
 def show(rows):
     """Print the table."""
     from rich.console import Console
@@ -237,11 +299,12 @@ def show(rows):
 def main():
     """Measure, keep the rows of other devices, write and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("jax", "torch"))
+    parser.add_argument("--only", choices=("jax", "torch", "sample"))
     parser.add_argument("--out", type=pathlib.Path, default=RESULTS)
     options = parser.parse_args()
-    rows = [] if options.only == "torch" else jax_rows()
-    rows += [] if options.only == "jax" else torch_rows()
+    parts = {"jax": jax_rows, "torch": torch_rows, "sample": sample_rows}
+    chosen = [options.only] if options.only else list(parts)
+    rows = [entry for name in chosen for entry in parts[name]()]
     measured = {(entry["case"], entry["engine"], entry["device"]) for entry in rows}
     if options.out.exists():
         old = json.loads(options.out.read_text())

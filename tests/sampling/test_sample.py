@@ -232,8 +232,7 @@ def test_a_single_chain():
 
 def test_unadjusted():
     found = quietly(draws=1000, exact=False)
-    assert not found.stats.exact and found.stats.acceptance is None
-    assert found.stats.gradients["adapting"] == 0
+    assert not found.stats.exact
     assert np.abs(found.x.mean(axis=(0, 1)) - MEAN).max() < 0.2
     assert np.abs((found.x**2).mean(axis=(0, 1)) / SECOND - 1).max() < 0.25
 

@@ -223,9 +223,8 @@ def _told_apart(result: dict[str, Any]) -> str:
         if abs(change) <= 2 * error:
             words.append(f"{name} the difference is within the scatter of the seeds")
         else:
-            words.append(
-                f"{name} {'ESH' if change < 0 else 'ULA'} is nearer, beyond the scatter of the seeds"
-            )
+            nearer = "ESH" if change < 0 else "ULA"
+            words.append(f"{name} {nearer} is nearer, beyond the scatter of the seeds")
     return "; ".join(words)
 
 

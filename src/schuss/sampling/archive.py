@@ -112,6 +112,17 @@ class Archive:
             ]
         return new
 
+    def joined(self, other: "Archive") -> "Archive":
+        """These states and then those of another, both as they are kept."""
+        new = Archive(self.chains, self.total.shape[1])
+        new.counts = np.full(self.chains, self.size + other.size)
+        for name in FIELDS:
+            new.blocks[name] = [
+                [self.chain(name, k)[: self.size], other.chain(name, k)[: other.size]]
+                for k in range(self.chains)
+            ]
+        return new
+
     def pack(self, prefix: str, skip: int = 0) -> dict[str, Any]:
         """All of it but the first `skip` states of each chain, as arrays by name."""
         packed: dict[str, Any] = {f"{prefix}.{name}": getattr(self, name) for name in SUMS}

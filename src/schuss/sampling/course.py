@@ -7,7 +7,8 @@
     sampling   the same with everything frozen
 
 All decisions are taken here, between calls of a compiled loop, from statistics that the chains
-share. Without `exact` the flow goes on after tuning as it is, its parameters frozen.
+share. Without `exact` the draws of tuning count too; and where steps are long, as they are on
+targets close to a Gaussian, the flow goes on as it is instead of being adjusted.
 """
 
 import contextlib
@@ -56,7 +57,7 @@ MOST_TUNING = 16
 
 PLAIN = (
     *("phase", "window", "x", "u", "energy", "g", "step", "length", "gradients", "history"),
-    *("refits", "restarted", "ess", "rhat", "divergences", "accepted", "sizes", "thin"),
+    *("adjusted", "refits", "restarted", "ess", "rhat", "divergences", "accepted", "sizes", "thin"),
 )
 """What a run knows besides its draws, by name."""
 
@@ -75,6 +76,7 @@ class Course:
     ):
         self.field, self.exact, self.descent = field, exact, descent
         self.freeze = freeze  # effective sample size at which unadjusted tuning ends
+        self.adjusted = exact  # whether tuning is followed by Metropolis
         self.chains, self.dim = x.shape
         self.rng = np.random.default_rng([field.seed, 7])
         self.phase, self.window = "start", 0
@@ -108,8 +110,8 @@ class Course:
 
     @property
     def exactly(self) -> bool:
-        """Whether the draws so far are from the adjusted sampler."""
-        return self.exact and self.phase in ("adapting", "sampling")
+        """Whether the sampler is the adjusted one by now."""
+        return self.adjusted and self.phase in ("adapting", "sampling")
 
     def assess(self, cool: Callable) -> float:
         """The smallest effective sample size of the draws made since all was frozen.
@@ -233,7 +235,8 @@ class Course:
         self._retune()
         self.window += 1
         last = self.window >= MOST_TUNING
-        if self.exact and (self.ess >= ENOUGH_TO_SWITCH or last):
+        enough = self.ess >= ENOUGH_TO_SWITCH or last
+        if enough and (self.exact or self.step < math.sqrt(self.dim)):
             self._begin_exact()
         elif not self.exact and (self.ess >= self.freeze or last):
             self._freeze()
@@ -310,7 +313,7 @@ class Course:
     def _begin_exact(self):
         if self.compiling is not None:
             self.compiling.join()
-        self.phase, self.window = "adapting", 0
+        self.phase, self.window, self.adjusted = "adapting", 0, True
         self.step *= 0.5
         self.archive = Archive(self.chains, self.dim)
         self.state, self.refits = None, self.total
@@ -378,10 +381,11 @@ class Course:
         """Nothing changes from here on."""
         n = self.archive.size * self.chains
         self.thin = self.wanted_thin or int(np.clip(n / max(self.ess, 1.0) / 4, 1, 500))
-        if self.exact:
-            self.adapted = self.archive.thinned(self.thin)
-        else:
+        if not self.exact:
             self.adapted = self.tuning.cut(self.skip()).thinned(self.thin)
+        if self.adjusted:
+            adapted = self.archive.thinned(self.thin)
+            self.adapted = adapted if self.adapted is None else self.adapted.joined(adapted)
         self.phase, self.window = "sampling", 0
         self.archive = Archive(self.chains, self.dim, self.thin, self.limit)
         self.tuning = Archive(self.chains, self.dim)
@@ -392,10 +396,8 @@ class Course:
         source, first = self.field.source(4, self.window), 0
         while todo:
             count = min(todo, ROOM)
-            if self.exact:
-                source = self._exactly(count, first, source)
-            else:
-                source = self._flow(count, first, source)
+            advance = self._exactly if self.adjusted else self._flow
+            source = advance(count, first, source)
             todo, first = todo - count, first + count
             if todo:
                 yield False

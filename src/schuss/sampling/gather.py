@@ -44,11 +44,12 @@ def gather(
     energy = energy * field.temperature
     x, energy = _chains_first(x), _chains_first(energy)
     plain = not field.chart and problem.dim == y.shape[-1]
-    sampling, exact = course.phase == "sampling", course.exactly and not _barely_exact(course)
+    sampling, adjusted = course.phase == "sampling", course.exactly and not _barely_exact(course)
     stats = Stats(
         energy=energy,
-        energy_error=_chains_first(kept["error"]),
-        acceptance=_chains_first(kept["acceptance"]) if exact else None,
+        # The errors of steps that a Metropolis test decided on are no bias.
+        energy_error=_chains_first(kept["error"]) if course.exact or not adjusted else None,
+        acceptance=_chains_first(kept["acceptance"]) if adjusted else None,
         gradient=_chains_first(g) * field.temperature if plain else None,
         step_size=course.step,
         refresh=course.length,
@@ -57,7 +58,7 @@ def gather(
         divergences=course.divergences,
         thin=course.thin if sampling else 1,
         history=tuple(course.history),
-        exact=exact,
+        exact=course.exact and adjusted,
         sampler="auto" if course.exact else "auto, exact=False",
         seed=field.seed,
         engine=problem.engine.name,
@@ -74,7 +75,7 @@ def _kept(course: Course, frozen: bool) -> dict[str, np.ndarray]:
 
     Who asks for draws gets those made since all was frozen. Who asks for an effective sample, a
     time or a number of gradients also gets those made while the parameters still moved from window
-    to window, which are drawn by Metropolis too.
+    to window, which are drawn by Metropolis too, and without `exact` those of tuning, which aren't.
     """
     archive, before = course.archive, course.adapted
     if course.phase in ("start", "burn-in"):
@@ -83,9 +84,11 @@ def _kept(course: Course, frozen: bool) -> dict[str, np.ndarray]:
         tuning = course.tuning
         skip = course.skip() if tuning.size >= 16 else tuning.size
         return {name: tuning.stack(name, skip) for name in FIELDS}
-    if before is None or (frozen and archive.size >= FEWEST):
+    if frozen and course.phase == "sampling" and archive.size >= FEWEST:
         return {name: archive.stack(name) for name in FIELDS}
-    parts = [part for part in (before, archive) if part.size]
+    if course.phase == "adapting" and not course.exact:
+        before = course.tuning.cut(course.skip())
+    parts = [part for part in (before, archive) if part is not None and part.size]
     return {name: np.concatenate([part.stack(name) for part in parts]) for name in FIELDS}
 
 

@@ -99,8 +99,9 @@ def sample(
         said), an effective sample size for the worst of x, (x − m)² and E, a time, or a number
         of gradients in all.
     sampler: "auto", or a fixed algorithm such as `schuss.HMC(step_size=0.1)`.
-    exact: with False the unadjusted flow is sampled: quicker, with a bias that is kept below the
-        scatter of the estimates by its energy error.
+    exact: with False the draws of tuning count too, and where steps are long the unadjusted flow
+        is sampled on: quicker, with a bias that the energy error keeps below the scatter of the
+        estimates.
     checkpoint: a folder, say "run.zarr": a run that was killed goes on there by the same call.
     devices: chains are spread over this many devices (all there are, where they divide evenly).
     keep: "draws", or "moments" for constant memory. thin: keep every so many-th state.
