@@ -32,16 +32,19 @@ OWN_ESS = 50
 
 
 def convergence(evidence: Evidence) -> Found:
-    """R-hat and ESS of the normal scores of x, (x − m)² and E."""
+    """R-hat and ESS of x, (x − m)² and E: of their normal scores, and the ESS of themselves too.
+
+    Scores don't see how long a chain stays in a heavy tail, which is what a mean suffers from.
+    """
     x, w = evidence.x, evidence.weights
     mean = np.einsum("tc,tci->i", shares(evidence), x)
     centred = x - mean
-    columns = [
-        rank_ess_and_rhat(part, w, fold=False)
-        for part in (x, centred**2, evidence.energy[:, :, None])
-    ]
-    ess = np.concatenate([part.ess for part in columns])
-    rhat = np.concatenate([part.rhat for part in columns])
+    parts = (x, centred**2, evidence.energy[:, :, None])
+    scored = [rank_ess_and_rhat(part, w, fold=False) for part in parts]
+    ess = np.concatenate(
+        [np.minimum(both.ess, fast_ess(part, w)) for both, part in zip(scored, parts, strict=True)]
+    )
+    rhat = np.concatenate([both.rhat for both in scored])
     dim = x.shape[2]
     # A coordinate that never varies is a failure; a square or an energy that doesn't may be right.
     ignored = (ess == 0) & np.isinf(rhat) & (np.arange(ess.size) >= dim)
