@@ -33,6 +33,8 @@ BUDGETS = {
     "hierarchical-regression": 64_000,
     "gaussian-process": 32_000,
     "stochastic-volatility": 128_000,
+    "funnel": 64_000,
+    "eight-schools-centred": 64_000,
     "rosenbrock": 256_000,
     "sparse-logistic": 128_000,
     "item-response": 32_000,
