@@ -163,8 +163,9 @@ def measure(name, seeds, budget, samplers, start):
             counts = np.array([limit]) if shared else grid(budget)
             for seed in range(seeds):
                 found = run(seed)
-                # A run whose tuning alone is over its budget is told where it ended.
-                at = np.maximum(counts, found.gradients[0]) if shared else counts
+                # A run whose tuning alone is over its budget is told by its first record, if any.
+                first = found.gradients[0] if found.gradients.size else 0
+                at = np.maximum(counts, first) if shared else counts
                 bias = peers.bias_on_grid([found], problem.truth, at)[0]
                 for count, b2max in zip(counts, bias, strict=True):
                     note(sampler, seed, count, b2max, None, found.seconds)
