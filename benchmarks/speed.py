@@ -62,30 +62,34 @@ def runner(problem, algorithm, steps, keep="last"):
     return lambda: problem.engine.collect(job, state, None, 0, steps, collection)[0]
 
 
-def jax_rows():
-    """JAX on the CPU: the 2-D mixture with 500 chains, and one chain in 50 dimensions."""
+def bare(problem, steps):
+    """A function that evaluates the gradient so many times, in one compiled JAX loop."""
     import jax
 
     from schuss.engines.jax import precision
+
+    gradient = problem.grad_fn
+
+    @jax.jit
+    def loop(x):
+        return jax.lax.fori_loop(0, steps, lambda i, z: z - 1e-9 * gradient(z)[1], x)
+
+    def run():
+        with precision(problem.x.dtype):
+            return loop(problem.x)
+
+    return run
+
+
+def jax_rows():
+    """JAX on the CPU: the 2-D mixture with 500 chains, and one chain in 50 dimensions."""
+    import jax
 
     device = jax.devices()[0].device_kind
     rng = np.random.default_rng(0)
 
     def wait(function):
         return lambda: jax.block_until_ready(function())
-
-    def bare(problem, steps):
-        gradient = problem.grad_fn
-
-        @jax.jit
-        def loop(x):
-            return jax.lax.fori_loop(0, steps, lambda i, z: z - 1e-9 * gradient(z)[1], x)
-
-        def run():
-            with precision(problem.x.dtype):
-                return loop(problem.x)
-
-        return run
 
     rows = []
     mixture = schuss.targets.mog()
@@ -238,9 +242,9 @@ def sample_rows():
         rows.append(row(case, "jax", device, seconds, None, goal, gradients, True))
     target = targets.get("sparse-logistic")
     seconds, gradients = sampling(target, True, calls=10)
-    bare = statistics.median(bare_gradient(target) for _ in range(5))
+    alone = statistics.median(bare_gradient(target) for _ in range(5))
     case = "sample, sparse logistic, 51-D, exact: gradient/bare batched gradient"
-    rows.append(row(case, "jax", device, seconds / gradients, bare, 1.15, 1))
+    rows.append(row(case, "jax", device, seconds / gradients, alone, 1.15, 1))
     return rows
 
 
@@ -267,19 +271,12 @@ def bare_gradient(target, chains=8, steps=1000):
     """Seconds for a gradient of one chain in a compiled loop over batches of chains."""
     import jax
 
-    from schuss.engines.jax import precision
-
     problem = pose(target, init=target.start(np.random.default_rng(0), chains))
-    with precision(problem.x.dtype):
-
-        @jax.jit
-        def loop(x):
-            return jax.lax.fori_loop(0, steps, lambda i, z: z - 1e-9 * problem.grad_fn(z)[1], x)
-
-        jax.block_until_ready(loop(problem.x))
-        begun = time.perf_counter()
-        jax.block_until_ready(loop(problem.x))
-        return (time.perf_counter() - begun) / steps / chains
+    run = bare(problem, steps)
+    jax.block_until_ready(run())
+    begun = time.perf_counter()
+    jax.block_until_ready(run())
+    return (time.perf_counter() - begun) / steps / chains
 
 
 def show(rows):

@@ -7,7 +7,6 @@ are weighted by −E(x_t) − (d−1)r_t, which is exact at any step size. The l
 of each batch is the figure's diagnosis.
 """
 
-import argparse
 import json
 import pathlib
 import time
@@ -22,6 +21,7 @@ from schuss.ebm.data import Images, cifar10, scaled
 from schuss.ebm.divergence import DivergenceError
 from schuss.ebm.networks import ConvEnergy
 from schuss.ebm.persistent import as_bytes, plain, write
+from schuss.ebm.run_command import run_parser, sized, timed
 from schuss.ebm.trainer import Trainer
 
 SCALES = (1.0, 2e4)
@@ -117,22 +117,9 @@ def run_weighted(
 
 def main() -> None:
     """The command, without any library that a GPU machine may lack."""
-    parser = argparse.ArgumentParser(description="CIFAR-10 with Jarzynski's weights.")
-    parser.add_argument("--data", type=pathlib.Path, required=True)
-    parser.add_argument("--work", type=pathlib.Path, required=True)
-    parser.add_argument("--iterations", type=int)
-    parser.add_argument("--quick", action="store_true")
-    given = parser.parse_args()
-    size = SMALL if given.quick else Size()
-    if given.iterations is not None:
-        size = size._replace(iterations=given.iterations)
-    begun = time.monotonic()
-    run_weighted(
-        given.data,
-        given.work,
-        size=size,
-        advance=lambda done: print(f"{time.monotonic() - begun:6.1f} s  {done}", flush=True),
-    )
+    given = run_parser("CIFAR-10 with Jarzynski's weights.").parse_args()
+    size = sized(given, Size(), SMALL)
+    run_weighted(given.data, given.work, size=size, advance=timed())
 
 
 if __name__ == "__main__":

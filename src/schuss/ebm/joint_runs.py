@@ -7,7 +7,6 @@ the original (x ← x − g + .01 z), and then follows each sampler on 2/.01² t
 noise and from the buffer. `--checkpoint FILE` takes the original WRN-28-10 instead.
 """
 
-import argparse
 import json
 import math
 import pathlib
@@ -25,6 +24,7 @@ from schuss.ebm.data import Images, cifar10, scaled
 from schuss.ebm.joint import JointEnergy
 from schuss.ebm.networks import ResidualClassifier
 from schuss.ebm.persistent import as_bytes, plain, write
+from schuss.ebm.run_command import run_parser, sized, timed
 from schuss.ebm.trainer import Trainer
 from schuss.ebm.wide_resnet import load_jem
 from schuss.trajectory import trajectory
@@ -199,24 +199,11 @@ def _number(value: float | None) -> str:
 
 def main() -> None:
     """The command, without any library that a GPU machine may lack."""
-    parser = argparse.ArgumentParser(description="JEM: energy over time of samplers.")
-    parser.add_argument("--data", type=pathlib.Path, required=True)
-    parser.add_argument("--work", type=pathlib.Path, required=True)
+    parser = run_parser("JEM: energy over time of samplers.")
     parser.add_argument("--checkpoint", type=pathlib.Path)
-    parser.add_argument("--iterations", type=int)
-    parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
-    size = SMALL if given.quick else Size()
-    if given.iterations is not None:
-        size = size._replace(iterations=given.iterations)
-    begun = time.monotonic()
-    run_joint(
-        given.data,
-        given.work,
-        size=size,
-        checkpoint=given.checkpoint,
-        advance=lambda done: print(f"{time.monotonic() - begun:6.1f} s  {done}", flush=True),
-    )
+    size = sized(given, Size(), SMALL)
+    run_joint(given.data, given.work, size=size, checkpoint=given.checkpoint, advance=timed())
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from schuss.ebm.machine import machine
 from schuss.ebm.networks import ConvEnergy
 from schuss.ebm.recipes import RECIPES, Recipe, changed, smaller
 from schuss.ebm.ruler import Ruler, make_ruler
+from schuss.ebm.run_command import timed
 from schuss.ebm.trainer import Trainer
 
 SHOWN = 100  # images in a picture
@@ -313,11 +314,6 @@ def main() -> None:
     given = parser.parse_args()
     recipe = smaller(RECIPES[given.recipe]) if given.quick else RECIPES[given.recipe]
     recipe = changed(recipe, given.set)
-    begun = time.monotonic()
-
-    def advance(done: str) -> None:
-        print(f"{time.monotonic() - begun:6.1f} s  {done}", flush=True)
-
     result = run_all(
         recipe,
         given.data,
@@ -325,7 +321,7 @@ def main() -> None:
         samplers=given.samplers.split(","),
         seeds=range(given.seed, given.seed + given.seeds),
         minutes=given.minutes,
-        advance=advance,
+        advance=timed(),
     )
     print(json.dumps(result["marks"]))
     for made in result["runs"]:

@@ -10,6 +10,11 @@ FIELDS = ("x", "g", "energy", "error", "acceptance")
 SUMS = ("counts", "origin", "total", "squares")
 
 
+def chains_first(values: np.ndarray) -> np.ndarray:
+    """From (n, chains, …), as states are made, to (chains, n, …), as users have them."""
+    return np.ascontiguousarray(np.swapaxes(values, 0, 1))
+
+
 class Moments(NamedTuple):
     """Mean and variance of each chain, (chains, dim), and how many states they come from."""
 

@@ -7,6 +7,7 @@ import numpy as np
 from schuss.algorithms import Algorithm, transition
 from schuss.problem import launch
 from schuss.results import Moments, Posterior, Stats
+from schuss.sampling.archive import chains_first
 from schuss.sampling.progress import telling
 from schuss.sampling.question import Question
 from schuss.sampling.wish import Clock, Wish
@@ -83,8 +84,7 @@ def _posterior(question, path: Path, asked, clock, keep, seed, every, interrupte
     cut = slice(skip, None)
     x = np.asarray(path.x[1:][cut]).reshape(have - skip, path.x.shape[1], -1)
     x, energy, error = (
-        np.ascontiguousarray(np.swapaxes(values, 0, 1))
-        for values in (x, path.energy[1:][cut], path.energy_error[cut])
+        chains_first(values) for values in (x, path.energy[1:][cut], path.energy_error[cut])
     )
     weights = path.weights[cut].T
     flat = bool(np.all(weights == weights[0, 0]))
@@ -93,7 +93,7 @@ def _posterior(question, path: Path, asked, clock, keep, seed, every, interrupte
     stats = Stats(
         energy=energy,
         energy_error=error,
-        acceptance=np.ascontiguousarray(path.acceptance[cut].T) if decided else None,
+        acceptance=chains_first(path.acceptance[cut]) if decided else None,
         step_size=path.algorithm.step_size,
         gradients={"sampling": path.gradients * path.x.shape[1]},
         seconds=clock.seconds,

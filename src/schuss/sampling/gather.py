@@ -4,7 +4,7 @@ import numpy as np
 
 from schuss.coordinates import potential, to_x
 from schuss.results import Moments, Posterior, Stats
-from schuss.sampling.archive import FIELDS
+from schuss.sampling.archive import FIELDS, chains_first
 from schuss.sampling.course import Course
 from schuss.sampling.question import Question
 from schuss.sampling.wish import Clock, Wish
@@ -42,15 +42,15 @@ def gather(
     if problem.dim < y.shape[-1]:
         energy = energy - 0.5 * y[..., -1] ** 2 / field.temperature
     energy = energy * field.temperature
-    x, energy = _chains_first(x), _chains_first(energy)
+    x, energy = chains_first(x), chains_first(energy)
     plain = not field.chart and problem.dim == y.shape[-1]
     sampling, adjusted = course.phase == "sampling", course.exactly and not _barely_exact(course)
     stats = Stats(
         energy=energy,
         # The errors of steps that a Metropolis test decided on are no bias.
-        energy_error=_chains_first(kept["error"]) if course.exact or not adjusted else None,
-        acceptance=_chains_first(kept["acceptance"]) if adjusted else None,
-        gradient=_chains_first(g) * field.temperature if plain else None,
+        energy_error=chains_first(kept["error"]) if course.exact or not adjusted else None,
+        acceptance=chains_first(kept["acceptance"]) if adjusted else None,
+        gradient=chains_first(g) * field.temperature if plain else None,
         step_size=course.step,
         refresh=course.length,
         gradients=course.gradients,
@@ -132,7 +132,3 @@ def _moments(course: Course, x) -> Moments:
         every = course.archive.moments()
         return Moments(every.mean[:, :dim], every.variance[:, :dim], every.states, sizes)
     return Moments(x.mean(axis=1), x.var(axis=1), np.full(len(x), x.shape[1]), sizes)
-
-
-def _chains_first(values: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(np.swapaxes(values, 0, 1))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from schuss.sampling.archive import FIELDS
+from schuss.sampling.archive import FIELDS, chains_first
 from schuss.sampling.course import Course
 from schuss.sampling.question import Question
 from schuss.sampling.rounds import Rounds
@@ -61,9 +61,7 @@ def _commit(store, rounds: Rounds, committed: int) -> int:
         return 0
     size = archive.size
     rows = {
-        name: np.ascontiguousarray(np.swapaxes(archive.stack(name, committed), 0, 1))
-        for name in FIELDS
-        if size > committed
+        name: chains_first(archive.stack(name, committed)) for name in FIELDS if size > committed
     }
     store.commit(rounds.pack(skip=size), rows)
     return size
