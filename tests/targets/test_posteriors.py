@@ -264,9 +264,9 @@ def eight_schools_quadrature():
     }
 
 
-def brownian_quadrature(side=90):
+def brownian_quadrature():
     """Given both scales the places are Gaussian: a grid over the two logarithms."""
-    a, b = np.meshgrid(np.linspace(-6, 0, side), np.linspace(-5.5, 0.5, side), indexing="ij")
+    a, b = np.meshgrid(np.linspace(-6, 0.5, 80), np.linspace(-14, 1, 180), indexing="ij")
     a, b = a.ravel(), b.ravel()
     bend = 2 * np.eye(30) - np.eye(30, k=1) - np.eye(30, k=-1)
     bend[-1, -1] = 1
@@ -290,14 +290,15 @@ def brownian_quadrature(side=90):
 
 @pytest.mark.parametrize("name", ["eight-schools", "eight-schools-centred", "brownian"])
 def test_references_by_quadrature(name):
-    """5 of the stored standard errors, of which there are 104 in all; the spread of x² to 10 %."""
+    """Two ways to the same integral; Var[x²] of the noise is a quarter less without its tail."""
     exact = brownian_quadrature() if name == "brownian" else eight_schools_quadrature()[name]
     mean, second, fourth = exact
-    truth, error = get(name).truth, posteriors.reference_error(name)
-    assert np.all(np.abs(truth.mean - mean) < 5 * error.mean)
-    assert np.all(np.abs(truth.second_moment - second) < 5 * error.second_moment)
-    np.testing.assert_allclose(truth.variance, second - mean**2, rtol=0.1)
-    np.testing.assert_allclose(truth.second_variance, fourth - second**2, rtol=0.1)
+    truth = get(name).truth
+    near = 1e-3 * np.sqrt(truth.variance)
+    assert np.all(np.abs(truth.mean - mean) < near)
+    np.testing.assert_allclose(truth.second_moment, second, rtol=1e-3)
+    np.testing.assert_allclose(truth.variance, second - mean**2, rtol=1e-3)
+    np.testing.assert_allclose(truth.second_variance, fourth - second**2, rtol=1e-3)
 
 
 def volatility_likelihood(p, m, sigma):
@@ -374,7 +375,7 @@ def test_references_are_whole(name):
     for values in (*truth[:4], *error):
         assert values.shape == (target.dim,)
         assert np.all(np.isfinite(values))
-    assert np.all(error.second_moment > 0)
+    assert np.all(error.second_moment > 0) or stored()[name]["method"] == "quadrature"
     assert np.all(error.second_moment < 0.03 * np.sqrt(truth.second_variance))
     assert np.all(error.mean < 0.03 * np.sqrt(truth.variance))
     scale = truth.second_moment
