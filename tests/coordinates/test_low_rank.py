@@ -24,6 +24,11 @@ PADDED = LowRank(
     np.concatenate([VECTORS, np.zeros((DIM, 2))], axis=1),
     np.concatenate([STRETCH, np.zeros(2)]),
 )
+SQUARE = LowRank(
+    SCALE,
+    np.concatenate([VECTORS, np.zeros((DIM, DIM - RANK))], axis=1),
+    np.concatenate([STRETCH, np.zeros(DIM - RANK)]),
+)
 MATRIX = SCALE[:, None] * (np.eye(DIM) + (VECTORS * STRETCH) @ VECTORS.T)
 """x = MATRIX z."""
 
@@ -35,7 +40,7 @@ def on(engine, frame=FRAME):
 
 
 @ENGINES
-@pytest.mark.parametrize("frame", [FRAME, PADDED], ids=["full", "padded"])
+@pytest.mark.parametrize("frame", [FRAME, PADDED, SQUARE], ids=["full", "padded", "square"])
 def test_maps_are_those_of_the_matrix(name, frame):
     engine = engines.get(name)
     with jax.enable_x64(True):

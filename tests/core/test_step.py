@@ -222,7 +222,7 @@ def noisy_step(dynamics, scheme, point, noise, params):
             energy, g = grad_bowl(x)
             point = point._replace(x=x, energy=energy, g=g)
         else:
-            boost = dynamics.approach(np, point, params.kappa)
+            boost = dynamics.approach(np, point.u, point.g, params.kappa)
             r = point.r + dynamics.gain(np, boost, h)
             point = point._replace(u=dynamics.turn(np, boost, h), r=r)
     return point

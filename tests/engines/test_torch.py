@@ -305,3 +305,45 @@ def test_unhashable_callables():
             return (x * x * self.weights).sum(-1)
 
     assert sample(Model(torch.ones(3))).shape == START.shape
+
+
+def cliff(x):
+    """A bowl whose energy alone breaks on its way down, with a gradient as if nothing were."""
+    energy = (x * x).sum(-1) / 2
+    broken = (x[:, 0] > 1) & (x[:, 0] < 1.5)
+    return energy + torch.where(broken, torch.inf, 0.0).to(x.dtype)
+
+
+@pytest.mark.parametrize("keep", ["last", "reservoir", "moments"])
+@pytest.mark.parametrize(
+    "sampler", [schuss.ESH(0.2), SAMPLER, schuss.ULA(0.2)], ids=["esh", "noise", "ula"]
+)
+@pytest.mark.parametrize("breaks", [False, True], ids=["sound", "broken"])
+def test_steps_without_guards_are_those_with(monkeypatch, breaks, sampler, keep):
+    """Bit for bit, and a sound run is made only once. A guard may be needed in between only."""
+    calls = []
+
+    def counted(x):
+        calls.append(len(x))
+        return cliff(x) if breaks else (x * x).sum(-1) / 2
+
+    init = torch.cat([0.1 * START, torch.tensor([[1.6, 0.0, 0.0]]).repeat(8, 1)])
+
+    def run():
+        calls.clear()
+        made = schuss.Sampler(sampler, steps=30, keep=keep, seed=1).run(energy=counted, init=init)
+        return made, len(calls)
+
+    made, count = run()
+    monkeypatch.setattr("schuss.engines.torch._trusting", lambda *given: None)
+    want, careful = run()
+    assert bool(want.frozen.any()) == breaks
+    assert count == careful + 30 * breaks
+    parts = ["x", "last", "frozen"] if keep != "moments" else ["last", "frozen", *range(5)]
+    for part in parts:
+        pair = (
+            run_.moments[part] if isinstance(part, int) else getattr(run_, part)
+            for run_ in (made, want)
+        )
+        got, expected = map(np.asarray, pair)
+        np.testing.assert_array_equal(got, expected, err_msg=str(part))

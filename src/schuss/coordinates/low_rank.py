@@ -12,13 +12,12 @@ class LowRank(NamedTuple):
 
     def forward(self, xp, z):
         """x = s (I + V (√λ − 1) Vᵀ) z."""
-        return self.scale * (z + ((z @ self.vectors) * self.stretch) @ self.vectors.T)
+        return self.scale * (z + self._along(z, self.stretch))
 
     def inverse(self, xp, x):
         """z = (I + V (1/√λ − 1) Vᵀ) x/s."""
         z = x / self.scale
-        shrink = 1 / (1 + self.stretch) - 1
-        return z + ((z @ self.vectors) * shrink) @ self.vectors.T
+        return z + self._along(z, 1 / (1 + self.stretch) - 1)
 
     def potential(self, xp, z):
         """The log-determinant is constant."""
@@ -27,4 +26,11 @@ class LowRank(NamedTuple):
     def pull(self, xp, z, g):
         """∂E/∂z = (I + V (√λ − 1) Vᵀ) s ∂E/∂x."""
         g = self.scale * g
-        return g + ((g @ self.vectors) * self.stretch) @ self.vectors.T
+        return g + self._along(g, self.stretch)
+
+    def _along(self, z, factors):
+        """V diag(factors) Vᵀz. Where V is square, one matrix, which a compiled loop makes once."""
+        dim, rank = self.vectors.shape
+        if rank == dim:
+            return z @ ((self.vectors * factors) @ self.vectors.T)
+        return ((z @ self.vectors) * factors) @ self.vectors.T

@@ -21,7 +21,7 @@ from schuss.core.kernel import Point
 class Dynamics(NamedTuple):
     """A flow given by its halves. A kick is prepared once and may then be taken at several h."""
 
-    approach: Callable  # (xp, point, kappa) → boost
+    approach: Callable  # (xp, u, g, kappa) → boost
     turn: Callable  # (xp, boost, h) → u
     gain: Callable  # (xp, boost, h) → (chains,)
     log_elapsed: Callable  # (xp, boost, h) → (chains,), log of the time of the Hamiltonian
@@ -31,15 +31,17 @@ class Dynamics(NamedTuple):
 
 
 def _straight(xp, x, u, h):
-    return x + h[..., None] * u
-
-
-def _meet(xp, point, kappa):
-    return kick.approach(xp, point.u, point.g, kappa)
+    return x + kick.column(h) * u
 
 
 ESH = Dynamics(
-    _meet, kick.turn, kick.gain, kick.log_elapsed, _straight, refresh.direction, refresh.partial
+    kick.approach,
+    kick.turn,
+    kick.gain,
+    kick.log_elapsed,
+    _straight,
+    refresh.direction,
+    refresh.partial,
 )
 """The scaled ESH flow. Its velocity is a unit vector."""
 
@@ -63,8 +65,8 @@ def q_dynamics(q: float) -> Dynamics:
 @functools.cache
 def _q_dynamics(q: float) -> Dynamics:
 
-    def approach(xp, point, kappa):
-        return point.u, point.g
+    def approach(xp, v, g, kappa):
+        return v, g
 
     def turn(xp, boost, h):
         v, g = boost
@@ -110,18 +112,18 @@ def flip(point: Point) -> Point:
     return point._replace(u=-point.u)
 
 
-def prepare(xp, dynamics: Dynamics, point: Point, share: float, step_size, kappa):
+def prepare(xp, dynamics: Dynamics, u, g, share: float, step_size, kappa):
     """A kick of a share of the step and its length; back in time it is a kick with −g."""
     if share < 0:
-        point, share = point._replace(g=-point.g), -share
-    return dynamics.approach(xp, point, kappa), step_size if share == 1 else share * step_size
+        g, share = -g, -share
+    return dynamics.approach(xp, u, g, kappa), step_size if share == 1 else share * step_size
 
 
 def leap(xp, grad_fn, dynamics: Dynamics, integrator: Integrator, point: Point, step_size, kappa):
     """One whole step, from a synchronised point to the next (Eq. 16)."""
 
     def kicked(point, share):
-        boost, h = prepare(xp, dynamics, point, share, step_size, kappa)
+        boost, h = prepare(xp, dynamics, point.u, point.g, share, step_size, kappa)
         return point._replace(
             u=dynamics.turn(xp, boost, h), r=point.r + dynamics.gain(xp, boost, h)
         )

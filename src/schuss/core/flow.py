@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from schuss.core import weights
 from schuss.core.dynamics import ESH, Dynamics, prepare, start
 from schuss.core.integrators import Integrator, moves
-from schuss.core.kernel import Info, Kernel, Noise, Point, Seen, current, finite, select
+from schuss.core.kernel import Info, Kernel, Noise, Seen, current, finite, select
 from schuss.core.reflect import reflect
 
 
@@ -49,13 +49,14 @@ def kernel(
     weight: str | None = "uniform",
     boxed: bool = False,
     speed: bool = True,
+    guarded: bool = True,
 ) -> Kernel:
     """Build the kernel from what is fixed when it is compiled.
 
     `refreshment` is "none", "partial" or "full". `weight` is what a state counts: "uniform",
     "energy" (closed form), "speed" (|v|) or "time" (un-scaled time of the merged kick, which is
     the time spent around the state). `weight=None` and `speed=False` leave the weight and r out
-    where nobody asks for them.
+    where nobody asks for them, and `guarded=False` the freezing of chains.
     """
     opening, closing = integrator.kicks[0], integrator.kicks[-1]
     program = moves(integrator, noise=refreshment == "partial")
@@ -63,71 +64,70 @@ def kernel(
 
     def init(xp, x, energy, g, noise: Noise, params: Params) -> State:
         point = start(xp, dynamics, x, energy, g, noise.normal)
-        u, lead = open_(xp, point, params)
+        u, lead = open_(xp, point.u, point.r, g, params)
         return State(x, u, point.r, energy, g, lead, finite(xp, energy, g))
 
     def step(xp, grad_fn, state: State, noise: Noise, params: Params) -> tuple[State, Info]:
-        r = state.r + state.lead if speed else state.r
-        point = Point(state.x, state.u, r, state.energy, state.g)
-        sound = state.alive
+        x, u, r, energy, g, lead, sound = state
+        r = r + lead if speed else r
         for move, share in program:
             if move == "gradient":
-                energy, g = grad_fn(point.x)
-                sound = sound & finite(xp, energy, g)
-                point = point._replace(energy=energy, g=g)
+                energy, g = grad_fn(x)
+                if guarded:
+                    sound = sound & finite(xp, energy, g)
             elif move == "drift":
-                point = drifted(xp, point, share, params)
+                x, u = drifted(xp, x, u, share, params)
             elif move == "kick":
-                point = kicked(xp, point, share, params)
+                u, r = kicked(xp, u, r, g, share, params)
             else:
-                u = dynamics.nudge(xp, point.u, noise.normal, params.nu)
-                point = point._replace(u=u)
+                u = dynamics.nudge(xp, u, noise.normal, params.nu)
 
-        u, r, lead, log_time = join(xp, point, noise, params)
-        moved = State(point.x, u, r, point.energy, point.g, lead, sound)
-        new = select(xp, sound, moved, state._replace(alive=sound))
-        error, count = log_time, log_time
+        u, r, lead, log_time = join(xp, u, r, g, noise, params)
+        moved = State(x, u, r, energy, g, lead, sound)
+        new = select(xp, sound, moved, state._replace(alive=sound)) if guarded else moved
+        count = error = decision = log_time
         if speed:
             error = new.energy - state.energy + params.kappa * (new.r - state.r)
         if weight is not None:
-            # A frozen chain is where it is by accident: from then on it counts for nothing.
             count = log_weight(xp, new, log_time, params)
+        if weight is not None and guarded:
+            # A frozen chain is where it is by accident: from then on it counts for nothing.
             count = xp.where(sound, count, xp.full_like(count, -float("inf")))
-        return new, Info(count, error, xp.full_like(error, float("nan")), sound)
+        if speed or weight is not None:
+            decision = xp.full_like(error, float("nan"))
+        return new, Info(count, error, decision, sound)
 
-    def drifted(xp, point, share, params):
+    def drifted(xp, x, u, share, params):
         h = params.step_size if share == 1 else share * params.step_size
-        x, u = dynamics.drift(xp, point.x, point.u, h), point.u
-        if boxed:
-            x, u = reflect(xp, x, u, params.lower, params.upper)
-        return point._replace(x=x, u=u)
+        x = dynamics.drift(xp, x, u, h)
+        return reflect(xp, x, u, params.lower, params.upper) if boxed else (x, u)
 
-    def kicked(xp, point, share, params):
-        boost, h = prepare(xp, dynamics, point, share, params.step_size, params.kappa)
-        r = point.r + dynamics.gain(xp, boost, h) if speed else point.r
-        return point._replace(u=dynamics.turn(xp, boost, h), r=r)
+    def kicked(xp, u, r, g, share, params):
+        boost, h = prepare(xp, dynamics, u, g, share, params.step_size, params.kappa)
+        r = r + dynamics.gain(xp, boost, h) if speed else r
+        return dynamics.turn(xp, boost, h), r
 
-    def open_(xp, point, params):
+    def open_(xp, u, r, g, params):
         """The opening kick of a step, kept apart from r until the step is made."""
-        ahead = kicked(xp, point, opening, params)
-        return ahead.u, ahead.r - point.r if speed else point.r
+        u, ahead = kicked(xp, u, r, g, opening, params)
+        return u, ahead - r if speed else r
 
-    def join(xp, point, noise, params):
+    def join(xp, u, r, g, noise, params):
         """The closing kick and the opening kick of the next step: u, r, the lead, log of time."""
-        nothing = xp.zeros_like(point.energy)
         if refreshment == "full":
-            u, lead = open_(xp, point._replace(u=dynamics.velocity(xp, noise.normal)), params)
-            return u, point.r, lead, nothing
+            u, lead = open_(xp, dynamics.velocity(xp, noise.normal), r, g, params)
+            return u, r, lead, xp.zeros_like(r) if speed else r
         both = closing + opening
-        boost, h = prepare(xp, dynamics, point, both, params.step_size, params.kappa)
+        boost, h = prepare(xp, dynamics, u, g, both, params.step_size, params.kappa)
         u = dynamics.turn(xp, boost, h)
         if not speed:
-            return u, point.r, point.r, nothing
+            # r is zero and stays so.
+            return u, r, r, r
         gained, total = (dynamics.gain(xp, boost, part) for part in (closing / both * h, h))
-        log_time = nothing
+        log_time = xp.zeros_like(gained)
         if weight == "time":
-            log_time = point.r + dynamics.log_elapsed(xp, boost, h)
-        return u, point.r + gained, total - gained, log_time
+            log_time = r + dynamics.log_elapsed(xp, boost, h)
+        return u, r + gained, total - gained, log_time
 
     def log_weight(xp, state, log_time, params):
         dim = state.x.shape[-1]
@@ -139,12 +139,23 @@ def kernel(
 
     def observe(xp, state: State, params: Params) -> Seen:
         """Undo the opening kick."""
-        point = Point(state.x, state.u, state.r, state.energy, state.g)
-        boost, h = prepare(xp, dynamics, point, -opening, params.step_size, params.kappa)
+        boost, h = prepare(xp, dynamics, state.u, state.g, -opening, params.step_size, params.kappa)
         u = dynamics.turn(xp, boost, h)
         conserved = weights.hamiltonian(state.energy, state.r, params.kappa)
         return Seen(state.x, u, state.r, state.energy, conserved)
 
+    # The energy at the end of a step tells of all its gradients if it has only one.
+    trusting = None
+    if guarded and integrator.gradients == 1:
+        trusting = kernel(
+            dynamics,
+            integrator,
+            refreshment=refreshment,
+            weight=weight,
+            boxed=boxed,
+            speed=speed,
+            guarded=False,
+        )
     return Kernel(
         init,
         step,
@@ -155,4 +166,5 @@ def kernel(
         coarse=dynamics is ESH,
         uniforms=0,
         gradients=integrator.gradients,
+        trusting=trusting,
     )

@@ -30,6 +30,11 @@ def tiny(xp, dtype) -> float:
     return float(xp.finfo(dtype).smallest_normal)
 
 
+def column(h):
+    """One number for all chains as it is, one for each as a column."""
+    return h[:, None] if h.ndim else h
+
+
 def norm(xp, v):
     """|v| along the last axis, which stays as an axis of length one."""
     return xp.linalg.vector_norm(v, axis=-1, keepdims=True)
@@ -47,7 +52,7 @@ def force(xp, g):
     gradient has length zero and e = 0.
     """
     largest = xp.max(xp.abs(g), axis=-1, keepdims=True)
-    scaled = g / (-tiny(xp, g.dtype) - largest)
+    scaled = g / -(largest + tiny(xp, g.dtype))
     length = norm(xp, scaled)
     return largest * length, scaled / (length + tiny(xp, g.dtype))
 
@@ -61,11 +66,11 @@ def approach(xp, u, g, kappa) -> Boost:
 
 def turn(xp, boost: Boost, h):
     """The direction after a time h (Eq. 14): u' ∝ ζp + (cos²(θ/2)(1 − ζ)² − ζ²)e."""
-    fall = -(h[..., None] * boost.rate)
+    fall = -(column(h) * boost.rate)
     zeta = xp.exp(fall)
     # At u = −e the square of ζ is all there is: it must not vanish.
     square = zeta * zeta + tiny(xp, fall.dtype) ** 0.5
-    reach = boost.cos * xp.expm1(fall)
+    reach = boost.cos - zeta * boost.cos
     turned = zeta * boost.p + (reach * reach - square) * boost.e
     return turned / norm(xp, turned)
 
@@ -73,22 +78,22 @@ def turn(xp, boost: Boost, h):
 def _weights(boost: Boost, h):
     """δ, cos²(θ/2) and sin²(θ/2), each (chains,)."""
     a = (boost.cos * boost.cos)[..., 0]
-    return (h[..., None] * boost.rate)[..., 0], a, 1 - a
+    return (column(h) * boost.rate)[..., 0], a, 1 - a
 
 
 def gain(xp, boost: Boost, h):
     """The gain in r = log|v| after a time h (Eq. 15), (chains,).
 
-    Δr = log(a e^δ + b e^(−δ)) with a = cos²(θ/2) and b = sin²(θ/2).
+    Δr = δ + log(a + bζ²) with a = cos²(θ/2) and b = sin²(θ/2), which add up to one.
     """
     delta, a, b = _weights(boost, h)
-    little = xp.where(delta < SMALL, delta, xp.zeros_like(delta))
-    near = xp.log1p(a * xp.expm1(little) + b * xp.expm1(-little))
-    decayed = a + b * xp.exp(-2 * delta)
+    fall, small = -2 * delta, delta < SMALL
+    near = xp.log1p(b * xp.expm1(xp.where(small, fall, xp.zeros_like(fall))))
     # Where a = 0 and ζ² underflows, u is −e to the last bit and Δr = −δ.
+    decayed = a + b * xp.exp(fall)
     lost = decayed < tiny(xp, delta.dtype)
-    far = xp.where(lost, -delta, delta + xp.log(xp.where(lost, xp.ones_like(delta), decayed)))
-    return xp.where(delta < SMALL, near, far)
+    far = xp.where(lost, fall, xp.log(xp.where(lost, xp.ones_like(delta), decayed)))
+    return delta + xp.where(small, near, far)
 
 
 def log_elapsed(xp, boost: Boost, h):

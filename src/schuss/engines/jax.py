@@ -214,7 +214,8 @@ def _record(kernel, grad_fn, show, room, every, params, source, frames, state, f
     def body(k, carry):
         state, rows = carry
         state, row = remember(state, first + k * every)
-        return state, jax.tree.map(lambda all, one: all.at[k].set(one), rows, row)
+        write = functools.partial(jax.lax.dynamic_update_index_in_dim, index=k, axis=0)
+        return state, jax.tree.map(write, rows, row)
 
     _, row = jax.eval_shape(remember, state, first)
     rows = jax.tree.map(lambda one: jnp.zeros((room, *one.shape), one.dtype), row)

@@ -9,7 +9,7 @@ import array_api_compat.torch as xp
 import numpy as np
 import torch
 
-from schuss.core.kernel import Noise
+from schuss.core.kernel import Noise, finite
 from schuss.engines.cuda_graph import Graph, leaves, rebuild
 from schuss.engines.engine import (
     Job,
@@ -63,7 +63,7 @@ class Gradient:
         else:
             with torch.autocast(x.device.type, dtype=self.dtype):
                 energy = self.energy(self.layout.restore(x))
-        check_per_chain(energy.shape, len(x))
+        check_per_chain(energy.shape, x.shape[0])
         return energy.to(x.dtype)
 
     def __call__(self, x):
@@ -75,8 +75,8 @@ class Gradient:
                 "gradients can't be taken under torch.inference_mode(); sample outside of it, or "
                 "under torch.no_grad()"
             )
+        y = x.detach().requires_grad_()
         with torch.enable_grad():
-            y = x.detach().requires_grad_()
             energy = self.energies(y)
             if not energy.requires_grad:
                 raise ValueError(
@@ -84,7 +84,7 @@ class Gradient:
                     "operations on the tensor it is given, without .detach(), .item() or NumPy"
                 )
             (g,) = torch.autograd.grad(energy, y, torch.ones_like(energy))
-        return energy.detach().reshape(len(x)), g
+        return energy.detach().reshape(x.shape[0]), g
 
 
 def _functional(energies, x):
@@ -162,20 +162,32 @@ class Torch:
 
     def collect(self, job: Job, state, kept, first, count, collection):
         """Loop and forget; nothing in the loop waits for the device."""
-        source = _fork(job.source)
         with evaluation(job.grad_fn.energy, cache=not self.compile), torch.no_grad():
             gathered = collected(xp, job, state, kept, collection)
-            advance = self._made(_gathering, job.kernel, job.grad_fn, collection)
-            graphed = self.compile and state.x.is_cuda
-            if graphed:
-                advance = _graph(advance, job, state, gathered, collection.uniforms)
-            for t in _steady(range(first + 1, first + count + 1), self.compile):
-                noise = _noise(job, source, state.x, t)
-                uniform = _uniform(source, state.x, ()) if collection.uniforms else None
-                state, gathered = advance(state, gathered, noise, uniform, job.params, job.frames)
-            if graphed:
-                state, gathered = rebuild(torch.clone, (state, gathered))
+            steps = range(first + 1, first + count + 1)
+            end = None
+            # Compiled guards cost nothing, and a GPU isn't waited for.
+            if not self.compile and not state.x.is_cuda:
+                end = _trusting(job, state, gathered, steps, collection)
+            if end is None:
+                end = self._collect(job, state, gathered, steps, collection)
+            state, source, gathered = end
             return state, source, keep(xp, job, state, gathered)
+
+    def _collect(self, job: Job, state, gathered, steps, collection):
+        source = _fork(job.source)
+        advance = self._made(_gathering, job.kernel, job.grad_fn, collection)
+        graphed = self.compile and state.x.is_cuda
+        if graphed:
+            advance = _graph(advance, job, state, gathered, collection.uniforms)
+        walk = _walk(
+            advance, job, source, state, gathered, _steady(steps, self.compile), collection
+        )
+        for end in walk:
+            state, gathered = end
+        if graphed:
+            state, gathered = rebuild(torch.clone, (state, gathered))
+        return state, source, gathered
 
     def _made(self, make, *parts):
         """A step function: made anew, or compiled once for the same kernel and energy."""
@@ -227,6 +239,33 @@ def _gathering(kernel, grad_fn, collection):
         return tick(xp, job, collection, state, gathered, noise, uniform)
 
     return gather
+
+
+def _walk(advance, job, source, state, gathered, steps, collection):
+    """The state and what is gathered, step by step."""
+    for t in steps:
+        noise = _noise(job, source, state.x, t)
+        uniform = _uniform(source, state.x, ()) if collection.uniforms else None
+        state, gathered = advance(state, gathered, noise, uniform, job.params, job.frames)
+        yield state, gathered
+
+
+def _trusting(job, state, gathered, steps, collection):
+    """The end of a walk without guards, which take as long as all the rest of a small step.
+
+    None where there is no such walk, or where a guard was needed: a number that isn't finite
+    stays in the velocity or the position, or shows in the sum of the energies.
+    """
+    kernel, total = job.kernel.trusting, state.energy
+    if kernel is None or not bool(job.kernel.alive(xp, state).all()):
+        return None
+    source = _fork(job.source)
+    advance = _gathering(kernel, job.grad_fn, collection)
+    for end in _walk(advance, job, source, state, gathered, steps, collection):
+        state, gathered = end
+        total = total + state.energy
+    sound = finite(xp, total, state.x + state.u + state.g)
+    return (state, source, gathered) if bool(sound.all()) else None
 
 
 @functools.lru_cache(maxsize=16)
