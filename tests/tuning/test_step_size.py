@@ -34,11 +34,21 @@ def test_random_errors_give_the_step_on_average():
 def test_errors_beyond_all_bounds_count_as_far(wild):
     steps = np.full((8, 1), 0.5)
     errors = np.full((8, 4), 0.01)
-    errors[3, 2] = wild
+    errors[3:5] = wild
     found = step_size.from_errors(errors, steps, DIM, WANTED)
-    errors[3, 2] = step_size.FAR
+    errors[3:5] = step_size.FAR
     assert found == pytest.approx(step_size.from_errors(errors, steps, DIM, WANTED))
     assert 0 < found < 0.1
+
+
+def test_walls_dont_shorten_steps():
+    """A few steps that end where there is no energy are left out, a large error isn't."""
+    steps, errors = np.full((8, 1), 0.5), np.full((8, 4), 0.01)
+    want = step_size.from_errors(errors, steps, DIM, WANTED)
+    errors[3, 2] = np.nan
+    assert step_size.from_errors(errors, steps, DIM, WANTED) == pytest.approx(want)
+    errors[3, 2] = 1e30
+    assert step_size.from_errors(errors, steps, DIM, WANTED) < want / 5
 
 
 def test_no_error_at_all_gives_a_finite_step():

@@ -4,12 +4,14 @@ The uniform variable of the Metropolis test is part of the state (Neal 2020): s 
 accepted while |s| < e^(−W), after which |s| ← |s|e^W. A refused step isn't given up at once: the
 proposal looks up to K steps further along the flow, and only then turns the velocity round.
 Partial noise on whichever velocity is live adds nothing to W. A call is one leapfrog of the
-lookahead; `complete` says that the chain has moved or turned.
+lookahead; `complete` says that the chain has moved or turned. With `local`, steps are shorter where
+the gradient is steep (`local_step`).
 """
 
 import functools
 from typing import Any, NamedTuple
 
+from schuss.core import local_step
 from schuss.core.dynamics import ESH, Dynamics, flip, leap, start, work
 from schuss.core.integrators import Integrator
 from schuss.core.kernel import Info, Kernel, Noise, Point, Seen, current, everyone, select
@@ -34,10 +36,14 @@ class State(NamedTuple):
     to_g: Any
     count: Any  # steps of this lookahead so far
     s: Any
+    scale: Any  # log h/ε of this lookahead's steps
 
 
 class Params(NamedTuple):
-    """ε, κ, the factor of the gain in W, the noise ν, further looks K and the move of s."""
+    """ε, κ, the factor of the gain in W, the noise ν, further looks K and the move of s.
+
+    For local steps also log|g| from which on they are shorter, and how much they vary.
+    """
 
     step_size: Any
     kappa: Any
@@ -45,22 +51,34 @@ class Params(NamedTuple):
     nu: Any
     looks: Any
     slide: Any
+    knee: Any = 0.0
+    spread: Any = 1.0
 
 
 @functools.cache
-def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
+def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -> Kernel:
     """Build the kernel from what is fixed when it is compiled."""
 
     def init(xp, x, energy, g, noise: Noise, params: Params) -> State:
         here = start(xp, dynamics, x, energy, g, noise.normal)
-        s = 2 * noise.uniform[:, 0] - 1
-        return State(*here, *here, count=xp.zeros_like(energy), s=s)
+        s, scale = 2 * noise.uniform[:, 0] - 1, xp.zeros_like(energy)
+        if local:
+            scale = local_step.draw(xp, g, noise.uniform[:, 1], params.knee, params.spread)
+        return State(*here, *here, count=xp.zeros_like(energy), s=s, scale=scale)
 
     def step(xp, grad_fn, state: State, noise: Noise, params: Params) -> tuple[State, Info]:
         here, there = Point(*state[:5]), Point(*state[5:10])
-        there = leap(xp, grad_fn, dynamics, integrator, there, params.step_size, params.kappa)
+        h, slide, nu, scale = params.step_size, params.slide, params.nu, state.scale
+        if local:
+            h, slide = (xp.exp(scale) * part for part in (h, slide))
+            nu = xp.sqrt(xp.expm1(slide) / state.x.shape[-1])
+        there = leap(xp, grad_fn, dynamics, integrator, there, h, params.kappa)
         count = state.count + 1
         error = work(here, there, params.volume)
+        if local:
+            law = params.knee, params.spread
+            error = error + local_step.surprise(xp, scale, there.g, *law)
+            error = error - local_step.surprise(xp, scale, here.g, *law)
         error = xp.where(xp.isfinite(error), error, xp.full_like(error, float("inf")))
 
         level = xp.log(xp.abs(state.s)) + error
@@ -69,12 +87,15 @@ def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
         complete = accepted | failed
         here = select(xp, accepted, there, select(xp, failed, flip(here), here))
         there = select(xp, complete, here, there)
-        u = dynamics.nudge(xp, there.u, noise.normal, params.nu)
+        u = dynamics.nudge(xp, there.u, noise.normal, nu)
         there = there._replace(u=u)
         here = select(xp, complete, there, here)
 
         s = state.s * xp.where(accepted, xp.exp(error), xp.ones_like(error))
-        s = xp.where(complete, _slide(xp, s, noise.uniform[:, 0], params.slide), s)
+        s = xp.where(complete, _slide(xp, s, noise.uniform[:, 0], slide), s)
+        if local:
+            drawn = local_step.draw(xp, here.g, noise.uniform[:, 1], params.knee, params.spread)
+            scale = xp.where(complete, drawn, scale)
         first = state.count == 0
         nothing = xp.zeros_like(error)
         info = Info(
@@ -84,7 +105,7 @@ def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
             complete,
         )
         count = xp.where(complete, xp.zeros_like(count), count)
-        return State(*here, *there, count=count, s=s), info
+        return State(*here, *there, count=count, s=s, scale=scale), info
 
     def observe(xp, state: State, params: Params) -> Seen:
         conserved = hamiltonian(state.energy, state.r, params.kappa)
@@ -98,7 +119,7 @@ def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
         alive=lambda xp, state: everyone(xp, state.energy),
         normal=True,
         coarse=dynamics is ESH,
-        uniforms=1,
+        uniforms=2 if local else 1,
         gradients=integrator.gradients,
     )
 

@@ -3,7 +3,8 @@
     start      L-BFGS from where the user began
     burn-in    the unadjusted flow, a step size for each chain, until energies stop falling
     tuning     the unadjusted flow in growing windows; metric, step and refreshment from all draws
-    adapting   per-step Metropolis in growing windows, its step by acceptance
+    adapting   per-step Metropolis in growing windows, its step by acceptance; local where steps
+               are refused on steep slopes
     sampling   the same with everything frozen
 
 All decisions are taken here, between calls of a compiled loop, from statistics that the chains
@@ -20,18 +21,19 @@ from typing import Any
 import numpy as np
 
 from schuss.coordinates import Diagonal, LowRank
-from schuss.core import adaptive, persistent
+from schuss.core import adaptive, local_step, persistent
 from schuss.core.dynamics import ESH
 from schuss.core.integrators import LEAPFROG, MINIMAL_NORM
 from schuss.core.refresh import amount
 from schuss.diagnostics.vectorised import ess_and_rhat
 from schuss.sampling.archive import Archive
 from schuss.sampling.field import ROOM, Field, Rows
-from schuss.tuning import burn_in, length, metric, step_size
+from schuss.tuning import burn_in, length, metric, slopes, step_size
 from schuss.tuning.descent import descend
 
 FLOW = adaptive.kernel(ESH, MINIMAL_NORM)
 EXACT = persistent.kernel(ESH, LEAPFROG)
+LOCAL = persistent.kernel(ESH, LEAPFROG, local=True)
 
 CHUNK = 8
 """Steps between two decisions in burn-in, and the unit of the tuning windows."""
@@ -49,15 +51,29 @@ MOST_ADAPTING = 14
 ENOUGH_TO_SWITCH, ENOUGH_TO_FREEZE = 30, 100
 """Smallest effective sample size at which the exact phase begins, and at which all is frozen."""
 
+TYPICAL_TO_SWITCH, MIXED_TO_SWITCH = 150, 2.0
+"""The median one that does as well, and the largest R-hat: sizes of few draws may be far too large.
+"""
+
 FREE_OF_BIAS = 50
 """Effective sample size up to which the flow's bias stays below the scatter of its estimates."""
 
 MOST_TUNING = 16
 
+LONG = 1.0
+"""Steps of the flow, in units of √d, from which on it goes on unadjusted where it may."""
+
+SHORTER = 0.7
+"""The first step of the exact phase, whose integrator is the leapfrog, in units of the flow's."""
+
+SPREAD = 0.1
+"""How much the logarithms of local steps vary."""
+
 
 PLAIN = (
     *("phase", "window", "x", "u", "energy", "g", "step", "length", "gradients", "history"),
     *("adjusted", "refits", "restarted", "ess", "rhat", "divergences", "accepted", "sizes", "thin"),
+    *("local", "knee", "tried"),
 )
 """What a run knows besides its draws, by name."""
 
@@ -97,6 +113,8 @@ class Course:
         self.divergences = 0
         self.accepted = np.zeros(2)  # sum and number of acceptance probabilities of first tries
         self.sizes = np.zeros(1)  # effective sample sizes of x, (x − m)² and E
+        self.tried = np.empty((2, 0))  # slopes that exact steps began on, and their acceptance
+        self.local, self.knee = False, 0.0  # whether steps are shorter on slopes over e^knee
         self.adapted: Archive | None = None  # draws from before everything was frozen
         self.thin = 1
         self.wanted_thin: int | None = None
@@ -164,8 +182,9 @@ class Course:
         def compile_():
             # What goes wrong here goes wrong again where it can be told to the user.
             with contextlib.suppress(Exception):
-                self.field.advance(EXACT, *arguments, 0, 0, self.field.source(0))
+                self.field.advance(kernel, *arguments, 0, 0, self.field.source(0))
 
+        kernel = self._kernel()
         arguments = self._exact_params(), self.metric, self._persisting(np.zeros(self.chains))
         self.compiling = threading.Thread(target=compile_)
         self.compiling.start()
@@ -235,8 +254,10 @@ class Course:
         self._retune()
         self.window += 1
         last = self.window >= MOST_TUNING
-        enough = self.ess >= ENOUGH_TO_SWITCH or last
-        if enough and (self.exact or self.step < math.sqrt(self.dim)):
+        typical = float(np.median(self.sizes[: self.dim]))
+        enough = self.ess >= ENOUGH_TO_SWITCH or typical >= TYPICAL_TO_SWITCH
+        enough = (enough and self.rhat < MIXED_TO_SWITCH) or last
+        if enough and (self.exact or self.step < LONG * math.sqrt(self.dim)):
             self._begin_exact()
         elif not self.exact and (self.ess >= self.freeze or last):
             self._freeze()
@@ -314,7 +335,7 @@ class Course:
         if self.compiling is not None:
             self.compiling.join()
         self.phase, self.window, self.adjusted = "adapting", 0, True
-        self.step *= 0.5
+        self.step *= SHORTER
         self.archive = Archive(self.chains, self.dim)
         self.state, self.refits = None, self.total
 
@@ -334,24 +355,33 @@ class Course:
             self._freeze()
         yield True
 
+    def _kernel(self):
+        """The adjusted sampler."""
+        return LOCAL if self.local else EXACT
+
     def _exact_params(self):
         ratio = self.step / self.length
         noise = amount(self.step, self.length, self.dim)
         looks = float(math.floor(0.5 / ratio))
         kappa = self.dim - 1.0
-        return persistent.Params(self.step, kappa, kappa, noise, looks, 2 * ratio)
+        return persistent.Params(
+            self.step, kappa, kappa, noise, looks, 2 * ratio, self.knee, SPREAD
+        )
 
     def _exactly(self, count, first, source):
         """Steps of the adjusted sampler."""
         if self.state is None:
             self.state = self._persisting(self.rng.uniform(-1, 1, self.chains))
         self.state, source, rows = self.field.advance(
-            EXACT, self._exact_params(), self.metric, self.state, first, count, source
+            self._kernel(), self._exact_params(), self.metric, self.state, first, count, source
         )
         self._follow(self.state, rows)
         self.divergences += int(np.sum(~(rows.error < DIVERGED)))
         self.gradients[self.phase] += count * self.chains * EXACT.gradients
         self.archive.add(rows)
+        if self.phase == "adapting":
+            tried = slopes.tries(rows.pull, rows.acceptance)
+            self.tried = np.concatenate([self.tried, tried], axis=1)
         tries = rows.acceptance[np.isfinite(rows.acceptance)]
         self.accepted = self.accepted + np.array([tries.sum(), tries.size])
         return source
@@ -364,6 +394,8 @@ class Course:
         if len(x) >= 16:
             self._assess(x, energy)
         self.step *= step_size.from_acceptance(rate)
+        if self.local or slopes.refused(self.tried):
+            self.local, self.knee = True, slopes.knee(self.tried, self.dim)
         if self.total > 1.8 * self.refits and len(x) >= 64:
             skip = self.skip()
             both = [
@@ -418,8 +450,12 @@ class Course:
 
     def _persisting(self, s):
         z = self.metric.inverse(np, self.x)
-        here = (z, self.u, np.zeros(self.chains), self.energy, self.metric.pull(np, z, self.g))
-        return persistent.State(*here, *here, np.zeros(self.chains), s)
+        g, nothing = self.metric.pull(np, z, self.g), np.zeros(self.chains)
+        here = (z, self.u, nothing, self.energy, g)
+        scale = nothing
+        if self.local:
+            scale = local_step.draw(np, g, self.rng.uniform(size=self.chains), self.knee, SPREAD)
+        return persistent.State(*here, *here, nothing, s, scale)
 
     def _follow(self, state, rows: Rows):
         """Where the chains are now."""
@@ -471,6 +507,7 @@ class Course:
                 "step_size": self.step,
                 "refresh": self.length,
                 "metric": metric.rank(self.metric),
+                "local": self.local,
                 "ess": self.ess,
                 "rhat": self.rhat,
                 **more,

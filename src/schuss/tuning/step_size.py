@@ -8,6 +8,9 @@ from scipy.special import ndtri
 FAR = 1000.0
 """Errors count for no more than this."""
 
+WALLS = 0.2
+"""The share of steps that may end where there is no energy."""
+
 
 def first_step(g: np.ndarray) -> np.ndarray:
     """A tenth of what turns the velocity round, min(0.1 d/|g|, 2.5√d), for each chain."""
@@ -17,9 +20,15 @@ def first_step(g: np.ndarray) -> np.ndarray:
 
 
 def from_errors(error: np.ndarray, step: np.ndarray, dim: int, wanted: float) -> float:
-    """ε with (ΔW)²/d = wanted on average, from errors (n, chains) of steps (n, 1): ΔW ∝ ε³."""
-    error = np.where(np.isfinite(error), np.clip(np.abs(error), None, FAR), FAR)
-    level = np.mean(error**2 / dim / step**6)
+    """ε with (ΔW)²/d = wanted on average, from errors (n, chains) of steps (n, 1): ΔW ∝ ε³.
+
+    A few steps without a finite error met a wall, which shorter ones would meet too. Many, and the
+    steps are too long.
+    """
+    known = np.isfinite(error)
+    size = np.where(known, np.clip(np.abs(error), None, FAR), FAR)
+    counted = known if known.mean() > 1 - WALLS else np.ones_like(known)
+    level = np.mean(size**2 / dim / step**6, where=counted)
     return float((max(level, 1e-300) / wanted) ** (-1 / 6))
 
 

@@ -53,7 +53,8 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
         "virial_of": evidence.names[worst],
         "virials": values,
     }
-    explained = (ess < ESS) & (values >= 0) & (values < VIRIAL_FEW)
+    # Without any force the virial is zero but for rounding, on either side.
+    explained = (ess < ESS) & (values > -1e-6) & (values < VIRIAL_FEW)
     suspects = np.flatnonzero(~(off <= VIRIAL) & ~explained)
     suspects = suspects[np.argsort(-off[suspects])][:WORST]
     notes = []
