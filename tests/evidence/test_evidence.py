@@ -247,10 +247,12 @@ def test_two_modes_keep_their_shares():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::schuss.results.NotConverged")
 def test_heavy_tails_are_followed():
     """Student's t with two degrees of freedom from a normal reference: what is missed is its tail.
 
-    .2 is the mistake of a path that takes its last step at once.
+    .2 is the mistake of a path that takes its last step at once. Whether the verdict calls the
+    moves slow depends on the seed.
     """
     truth = 3 * math.log(math.sqrt(2 * math.pi) / math.gamma(1.5))
     found = evidence(

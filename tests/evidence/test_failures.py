@@ -107,7 +107,7 @@ def test_modes_that_drift_apart_are_told():
     """Few particles, modes far apart in 100 dimensions: the groups disagree about the shares.
 
     A group of four particles has a share with an error of .25, so the pooled one of about .09: the
-    mean then has an error of .18 of its sd, and the limit is .15.
+    mean then has an error of .18 of its sd, and the limit is .09.
     """
     place = np.zeros(100)
     place[0] = 12.0
@@ -120,6 +120,38 @@ def test_modes_that_drift_apart_are_told():
         progress=False,
     )
     failed(found.verdict, "modes not resolved")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_funnel_is_not_trusted(seed):
+    """log Z is too low by .5, ten times its error, in all groups alike: moves don't reach the neck.
+
+    All of 40 seeds are told; correlation times are 14 and more, the limit is 8.
+    """
+    target = schuss.targets.funnel(20)
+    found = evidence(
+        target, reference=Normal(dim=20, sd=3.0), engine="numpy", seed=seed, progress=False
+    )
+    failed(found.verdict, "hardly mix")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_tails_beyond_the_reference_are_not_trusted(seed):
+    """Cauchy from a normal reference: all of 40 seeds have correlation times of 17 and more."""
+
+    def cauchy(x):
+        return np.log1p(x * x).sum(axis=1), 2 * x / (1 + x * x)
+
+    failed(on_numpy(cauchy, particles=256, seed=seed).verdict, "hardly mix")
+
+
+def test_what_mixes_is_trusted():
+    """Wider than the reference but Gaussian: no heavy tail. None of 20 seeds was told."""
+    found = evidence(
+        gaussian(np.full(3, 9.0)), reference=Normal(dim=3), engine="numpy", progress=False
+    )
+    assert found.verdict.converged, found
+    assert found.verdict.numbers["correlation_time"] < 6
 
 
 def test_degenerate_jarzynski_weights_are_told():

@@ -12,6 +12,10 @@ LENGTH = 1.0
 """Length of a proposal in units of √d, in coordinates of unit scale."""
 
 
+STILL = 1e-3
+"""A quantity that varies less has no correlation time: what is left may be rounding."""
+
+
 def spread(x: np.ndarray, weights: np.ndarray, otherwise) -> np.ndarray:
     """Weighted standard deviation of each coordinate, or `otherwise` where there is none."""
     share = weights / weights.sum()
@@ -39,10 +43,10 @@ def proposal_length(dim: int, step: float, jitter: float) -> int:
 
 
 def correlation_time(series: np.ndarray) -> float:
-    """τ = (1 + ρ)/(1 − ρ), ρ the correlation of neighbours in (moves, chains) of one quantity."""
+    """τ = (1 + ρ)/(1 − ρ), ρ the correlation of neighbours in (moves, particles) of an energy."""
     apart = series - series.mean()
     variance = (apart**2).mean()
-    if not variance > 0:
+    if not variance > STILL**2:
         return 1.0
     rho = min(max(float((apart[1:] * apart[:-1]).mean() / variance), 0.0), 0.98)
     return (1 + rho) / (1 - rho)

@@ -14,7 +14,7 @@ from schuss.arguments import entropy, one_of, seed_or_generator, whole
 from schuss.diagnostics import max_weight, normalise, weight_ess
 from schuss.engines.engine import Engine
 from schuss.evidence import smc
-from schuss.evidence.groups import combine, interval, log_mean
+from schuss.evidence.groups import by_group, combine, interval, log_mean
 from schuss.evidence.jarzynski import flow
 from schuss.evidence.moves import Space
 from schuss.evidence.references import Prior, Reference, Uniform
@@ -56,7 +56,8 @@ def evidence(
     method="jarzynski" is the paper's Algorithm 4 with `sampler` (an un-adjusted `ESH`) for `steps`
     steps: right for low dimensions, and its verdict says where it isn't.
     `like` is a tensor whose dtype and device the particles shall have. A verdict against the result
-    is a `NotConverged` warning as well.
+    is a `NotConverged` warning as well. A mode far narrower than all else, which no particle meets
+    on its way, can't be told: let the reference know of it.
     """
     one_of("method", method, ("smc", "jarzynski"))
     seed, begun = seed_or_generator(seed), time.perf_counter()
@@ -80,7 +81,7 @@ def evidence(
     if method == "jarzynski":
         if max_gradients is not None:
             raise ValueError("max_gradients belongs to method='smc'; here steps says it all")
-        result = _jarzynski(
+        result = _by_flow(
             given, problem, space, start, draws, groups, sampler, steps, progress, begun, common
         )
         result.verdict.warn()
@@ -92,33 +93,32 @@ def evidence(
         outcome = smc.run(
             space, start.sample, particles, groups, number, max_gradients=most, told=told
         )
-    result = _tempered(outcome, space, start, particles, groups, begun, common)
+    result = _by_tempering(outcome, space, start, particles, groups, begun, common)
     result.verdict.warn()
     return result
 
 
-def _tempered(outcome, space, reference, particles, groups, begun, common) -> Evidence:
+def _by_tempering(outcome, space, reference, particles, groups, begun, common) -> Evidence:
     value, error = combine(outcome.log_z)
     if outcome.stopped:
         value, error = math.nan, math.inf
     x, gap = outcome.pool
-    moves = len(x)
-    size = particles // groups
-
-    def by_group(values):
-        # The states of one particle lie together, in the order in which it passed them.
-        apart = values.reshape(moves, groups, size, *values.shape[2:])
-        return np.moveaxis(apart, 0, 2).reshape(groups, size * moves, *values.shape[2:])
-
-    states = by_group(x)
+    states = by_group(x, groups)
     # A path that was left half-way has no states of the target to weigh by groups.
     weights = np.ones(groups) if outcome.stopped else normalise(outcome.log_z)
-    weights = np.repeat(weights[:, None] / (size * moves), size * moves, axis=1)
+    weights = np.repeat(weights[:, None], states.shape[1], axis=1)
     weights = weights / weights.sum()
     reference_energy = np.stack([space.energies(space.reference, part) for part in x])
     rows = outcome.rows
     spent = np.cumsum([smc.FIRST, *(row.gradients for row in rows)])[1:]
-    names = ("temperature", "conditional_ess", "acceptance", "step_size", "moves")
+    names = (
+        "temperature",
+        "conditional_ess",
+        "acceptance",
+        "step_size",
+        "moves",
+        "correlation_time",
+    )
     stats = {
         "particles": particles,
         "groups": groups,
@@ -144,7 +144,7 @@ def _tempered(outcome, space, reference, particles, groups, begun, common) -> Ev
         interval=interval(value, error, groups - 1, LEVEL),
         x=states,
         weights=weights,
-        energy=by_group(gap + reference_energy),
+        energy=by_group(gap + reference_energy, groups),
         verdict=judge_smc(outcome, states, weights, reference),
         group_log_z=outcome.log_z,
         stats=stats,
@@ -152,7 +152,7 @@ def _tempered(outcome, space, reference, particles, groups, begun, common) -> Ev
     )
 
 
-def _jarzynski(
+def _by_flow(
     given, problem, space, reference, draws, groups, sampler, steps, progress, begun, common
 ) -> Evidence:
     algorithm = ESH() if sampler is None else sampler
@@ -207,7 +207,7 @@ def _counts(particles, groups) -> tuple[int, int]:
     groups = whole("groups", groups, 2)
     particles = whole("particles", particles, 1)
     if groups % 2:
-        raise ValueError(f"groups must be even, for two halves of them, got {groups}")
+        raise ValueError(f"groups must be even, for two halves, got {groups}; pass e.g. groups=8")
     if particles % groups or particles < FEWEST * groups:
         raise ValueError(
             f"particles must be a multiple of groups={groups} and at least {FEWEST * groups}, as "
@@ -257,10 +257,13 @@ def _draws(reference: Reference, rng, particles: int) -> np.ndarray:
         )
     if reference.dim is not None and draws.shape[1] != reference.dim:
         raise ValueError(
-            f"reference has dim={reference.dim}, but its draws have {draws.shape[1]} coordinates"
+            f"reference has dim={reference.dim}, but its draws have {draws.shape[1]} coordinates; "
+            "make the two agree"
         )
     if not np.all(np.isfinite(draws)):
-        raise ValueError("reference.sample returned draws that aren't finite")
+        raise ValueError(
+            "reference.sample returned draws that aren't finite; make it draw from log_density"
+        )
     return draws
 
 

@@ -11,6 +11,13 @@ from scipy.special import logsumexp, stdtrit
 from schuss.diagnostics.jackknife import jackknife_error
 
 
+def by_group(values: np.ndarray, groups: int) -> np.ndarray:
+    """(moves, particles, …) as (groups, states, …), the states of a particle side by side."""
+    moves, particles, *rest = values.shape
+    apart = values.reshape(moves, groups, particles // groups, *rest)
+    return np.moveaxis(apart, 0, 2).reshape(groups, -1, *rest)
+
+
 def log_mean(logs: np.ndarray, axis: int = -1) -> np.ndarray:
     """log of the mean of e^logs."""
     with np.errstate(divide="ignore"):

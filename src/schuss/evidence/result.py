@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from schuss.evidence.resample import systematic
 from schuss.model import Model
 from schuss.results import Posterior, Stats, Summary, Verdict
 
@@ -81,7 +82,8 @@ class Evidence:
 
         x = pick(self.x)
         spent = self.stats["gradients"] * self.stats["particles"]
-        post = Posterior(
+        return Posterior(
+            judged=self.verdict,
             stats=Stats(
                 energy=pick(self.energy),
                 gradients={"tempering": spent},
@@ -98,9 +100,6 @@ class Evidence:
             dims={} if self.model is None else self.model.dims,
             coords={} if self.model is None else self.model.coords,
         )
-        # What is said of the draws is what is said of the run that they come from.
-        post.__dict__["verdict"] = self.verdict
-        return post
 
     def summary(self) -> Summary:
         """A table of the weighted draws, under log Z and the verdict."""
@@ -109,9 +108,7 @@ class Evidence:
 
     def to_arviz(self):
         """The draws resampled by weight, as ArviZ's InferenceData, with log Z in its attributes."""
-        ladder = np.cumsum(self.weights.reshape(-1))
-        rungs = (np.arange(self.weights.size) + 0.5) / self.weights.size * ladder[-1]
-        index = np.minimum(np.searchsorted(ladder, rungs, side="right"), self.weights.size - 1)
+        index = systematic(self.weights.reshape(-1), self.weights.size, 0.5)
         data = self._posterior(index.reshape(self.weights.shape), False).to_arviz()
         known = {"log_z": self.log_z, "log_z_error": self.error}
         data.attrs.update(known)

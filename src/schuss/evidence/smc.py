@@ -14,12 +14,13 @@ import numpy as np
 
 from schuss.evidence import adapt
 from schuss.evidence.bridge import log_ratio
-from schuss.evidence.groups import log_mean
+from schuss.evidence.groups import by_group, log_mean
+from schuss.evidence.modes import most_apart
 from schuss.evidence.moves import Mover, Space
-from schuss.evidence.resample import most_apart, systematic
+from schuss.evidence.resample import systematic
 from schuss.evidence.temperature import conditional_ess, increment, log_weights
 
-SHARE = 0.8
+SHARE = 0.85
 """Of the states, that the weights of one step in temperature leave."""
 
 FIRST_MOVES, FEWEST, MOST = 8, 4, 32
@@ -52,6 +53,7 @@ class Row(NamedTuple):
     acceptance: float
     step_size: float
     moves: int
+    correlation_time: float  # of E − E₀, in moves
     gradients: int  # for each particle
     log_z: float  # up to here
     widest: float  # the largest scale, in those of the reference
@@ -100,7 +102,7 @@ def run(
         if stopped:
             break
         logs = log_weights(pool.gap, delta)
-        log_z = log_z + log_mean(_by_group(logs, groups))
+        log_z = log_z + log_mean(by_group(logs, groups))
         left = 0.0 if delta == left else left - delta
         opened = space.opened(_flat(pool.x)).reshape(pool.x.shape)
         weights = np.exp(logs - logs.max())
@@ -116,8 +118,9 @@ def run(
         )
         pool, accepted, spent = _walk(mover, dim, float(np.mean(steps)), moves, rng)
         after = log_weights(pool.gap, delta)
-        bridged = bridged + log_ratio(_by_group(logs, groups), _by_group(after, groups))
+        bridged = bridged + log_ratio(by_group(logs, groups), by_group(after, groups))
         gradients += spent
+        correlation_time = adapt.correlation_time(pool.gap)
         widest = float((scale / first_scale).max())
         rows.append(
             Row(
@@ -126,6 +129,7 @@ def run(
                 acceptance=float(accepted.mean()),
                 step_size=float(np.mean(steps)),
                 moves=moves,
+                correlation_time=correlation_time,
                 gradients=spent,
                 log_z=float(log_mean(log_z)),
                 widest=widest,
@@ -137,8 +141,7 @@ def run(
             adapt.next_step(steps[1], float(accepted[:, second].mean()), dim),
             adapt.next_step(steps[0], float(accepted[:, ~second].mean()), dim),
         )
-        wanted = math.ceil(WORTH * adapt.correlation_time(pool.gap))
-        moves = min(max(wanted, FEWEST), MOST)
+        moves = min(max(math.ceil(WORTH * correlation_time), FEWEST), MOST)
     virial = mover.virial() if mover is not None and left == 0 else None
     return Outcome(log_z, bridged, pool, tuple(rows), gradients, lost, walls, stopped, virial)
 
@@ -206,13 +209,6 @@ def _resample(x, opened, weights, groups, rng) -> np.ndarray:
         chosen = order[systematic(w[order], size, rng.random())]
         picked.append(_flat(x[:, mine])[rng.permutation(chosen)])
     return np.concatenate(picked)
-
-
-def _by_group(values: np.ndarray, groups: int) -> np.ndarray:
-    """(moves, particles) as (groups, states)."""
-    moves, particles = values.shape
-    apart = values.reshape(moves, groups, particles // groups)
-    return apart.transpose(1, 0, 2).reshape(groups, -1)
 
 
 def _flat(x: np.ndarray) -> np.ndarray:

@@ -5,6 +5,8 @@ E_β = (1 − β) E₀ + β E,   log w = −Δβ (E − E₀),   conditional ESS
 
 import numpy as np
 
+from schuss.diagnostics import weight_ess
+
 LAST = 0.95
 """Conditional ESS with which the target may be reached; until then half the way is left each time.
 
@@ -23,11 +25,8 @@ def log_weights(gap: np.ndarray, increment: float) -> np.ndarray:
 
 def conditional_ess(logs: np.ndarray) -> float:
     """(Σ w)²/(n Σ w²) for equally weighted particles, 0 where none has weight."""
-    peak = np.max(logs)
-    if not np.isfinite(peak):
-        return 0.0
-    w = np.exp(logs - peak)
-    return float(w.sum() ** 2 / (len(w) * (w**2).sum()))
+    # A weight beyond all others is none that one could go on with.
+    return float(weight_ess(logs)) / len(logs) if np.max(logs) < np.inf else 0.0
 
 
 def increment(gap: np.ndarray, left: float, wanted: float) -> float:

@@ -3,20 +3,27 @@
 import numpy as np
 
 from schuss.diagnostics import max_weight, weight_ess
-from schuss.evidence.groups import difference
+from schuss.evidence.groups import combine, difference
+from schuss.evidence.modes import apart_anywhere
 from schuss.evidence.references import Reference, Uniform
-from schuss.evidence.resample import most_apart
-from schuss.evidence.smc import Outcome
+from schuss.evidence.smc import MOST, WORTH, Outcome
 from schuss.results.verdict import FEW, WRONG, Reason, Verdict
 
 SPREAD = 1.0
 """Of the groups' log Z: above it the mean of their Z hangs on the largest of them."""
 
 MEAN_ERROR = 0.15
-"""Of a coordinate's mean, in its sd: a standard error of .07 in the shares of two equal modes."""
+"""Of a coordinate's mean, in its sd."""
+
+MODE_ERROR = 0.09
+"""Of the mean in the direction in which the draws lie apart, in its sd: a standard error of .045 in
+the shares of two equal modes."""
+
+SLOWEST = MOST / WORTH
+"""Correlation time of E − E₀, in moves, for which there are moves enough."""
 
 APART = 2.0
-"""Kurtosis below which draws lie in separate places: 3 for a Gaussian, 1.8 for a uniform one."""
+"""Separation from which draws lie in separate places: that of two Gaussians four sd apart."""
 
 TWO_WAYS, TWO_WAYS_ERRORS = 0.1, 4.0
 """Difference of log Z by weights and by bridges, and that in its standard errors."""
@@ -66,8 +73,9 @@ def judge_smc(outcome: Outcome, x, weights, reference: Reference) -> Verdict:
         *_spread(outcome.log_z),
         *_two_ways(outcome, numbers),
         *_moving(outcome),
+        *_slow(outcome, numbers),
         *_virial(outcome),
-        *_means(x, weights, numbers),
+        *_means(outcome, x, weights, numbers),
         *_edges(x, weights, reference),
     ]
     ordered = sorted(reasons, key=lambda reason: reason.kind != WRONG)
@@ -139,6 +147,27 @@ def _moving(outcome: Outcome) -> list[Reason]:
     return [Reason(WRONG, what, lowest, ACCEPTANCE, remedy)]
 
 
+def _slow(outcome: Outcome, numbers) -> list[Reason]:
+    """Particles that stay near where resampling put them: mass that should grow elsewhere doesn't.
+
+    The groups all miss it alike, so that their spread doesn't tell.
+    """
+    time = float(np.median([row.correlation_time for row in outcome.rows[-3:]]))
+    numbers["correlation_time"] = time
+    if time <= SLOWEST:
+        return []
+    what = (
+        f"the particles hardly mix near the target: E − E₀ is correlated over {time:.0f} moves, "
+        f"the limit is {SLOWEST:g}, as in a narrow neck or a tail far heavier than the "
+        "reference's; log Z may be wrong by more than its error"
+    )
+    remedy = (
+        "Choose a reference with wider tails, or coordinates without a neck (a hierarchy "
+        "non-centred, say); more particles alone don't help"
+    )
+    return [Reason(WRONG, what, time, SLOWEST, remedy)]
+
+
 def _virial(outcome: Outcome) -> list[Reason]:
     """E[(z − m) ∂E/∂z] = 1 in every coordinate of a density without walls."""
     if outcome.virial is None or outcome.walls:
@@ -157,40 +186,43 @@ def _virial(outcome: Outcome) -> list[Reason]:
     return [Reason(WRONG, what, float(off[worst]), VIRIAL, remedy)]
 
 
-def _means(x, weights, numbers) -> list[Reason]:
+def _means(outcome: Outcome, x, weights, numbers) -> list[Reason]:
     """How well the groups agree about where the draws lie."""
-    groups, draws, dim = x.shape
-    flat, w = x.reshape(-1, dim), weights.reshape(-1)
-    along, kurtosis = most_apart(flat, w)
-    columns = np.concatenate([x, along.reshape(groups, draws, 1)], axis=-1)
-    share = weights.sum(axis=1)
-    means = np.einsum("gd,gdi->gi", weights / np.where(share > 0, share, 1.0)[:, None], columns)
-    mean = share @ means
-    sd = np.sqrt(np.einsum("gd,gdi->i", weights, (columns - mean) ** 2))
-    error = np.sqrt(groups / (groups - 1) * (share[:, None] ** 2 * (means - mean) ** 2).sum(axis=0))
-    relative = error / np.where(sd > 0, sd, np.inf)
+    along, separation = apart_anywhere(x.reshape(-1, x.shape[-1]), weights.reshape(-1))
+    relative = _mean_errors(x, weights)
+    apart = float(_mean_errors(along.reshape(*weights.shape, 1), weights)[0])
     worst = int(np.argmax(relative))
-    numbers["mean_error"] = float(relative[worst])
-    numbers["kurtosis"] = kurtosis
-    if relative[worst] <= MEAN_ERROR:
+    numbers["mean_error"], numbers["separation"] = float(relative[worst]), separation
+    if separation > APART:
+        # Modes that have parted gather errors of their own in log Z, of which the error of log Z
+        # is the sum and that of the shares the difference: a second opinion about its size.
+        _, error = combine(outcome.log_z)
+        numbers["mode_error"] = float(np.hypot(apart, error) / np.sqrt(2))
+        if numbers["mode_error"] > MODE_ERROR:
+            what = (
+                "modes not resolved: the draws lie in separate places, and how many belong in each "
+                f"is known to {numbers['mode_error']:.2f} sd only, the limit is {MODE_ERROR:g}"
+            )
+            remedy = "Use more particles, say 1024 or 4096"
+            return [Reason(FEW, what, numbers["mode_error"], MODE_ERROR, remedy)]
+    if max(relative[worst], apart) <= MEAN_ERROR:
         return []
-    where = "the direction in which they lie apart" if worst == dim else f"coordinate {worst}"
-    if kurtosis < APART:
-        what = (
-            "modes not resolved: the draws lie in separate places, and the groups disagree about "
-            f"how many in each (the mean along {where} is known to {relative[worst]:.2f} sd, the "
-            f"limit is {MEAN_ERROR:g})"
-        )
-    else:
-        what = (
-            f"the mean along {where} is known to {relative[worst]:.2f} sd only, the limit is "
-            f"{MEAN_ERROR:g}"
-        )
-    return [
-        Reason(
-            FEW, what, float(relative[worst]), MEAN_ERROR, "Use more particles, say 1024 or 4096"
-        )
-    ]
+    where = f"coordinate {worst}"
+    if apart > relative[worst]:
+        where = "the direction in which the draws lie most apart"
+    value = float(max(relative[worst], apart))
+    what = f"the mean along {where} is known to {value:.2f} sd only, the limit is {MEAN_ERROR:g}"
+    return [Reason(FEW, what, value, MEAN_ERROR, "Use more particles, say 1024 or 4096")]
+
+
+def _mean_errors(x, weights) -> np.ndarray:
+    """Standard errors of the means over groups, in sd of each column of x (groups, draws, n)."""
+    groups, share = len(x), weights.sum(axis=1)
+    means = np.einsum("gd,gdi->gi", weights / np.where(share > 0, share, 1.0)[:, None], x)
+    mean = share @ means
+    sd = np.sqrt(np.einsum("gd,gdi->i", weights, (x - mean) ** 2))
+    error = np.sqrt(groups / (groups - 1) * (share[:, None] ** 2 * (means - mean) ** 2).sum(axis=0))
+    return error / np.where(sd > 0, sd, np.inf)
 
 
 def _edges(x, weights, reference: Reference) -> list[Reason]:

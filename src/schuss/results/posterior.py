@@ -35,6 +35,7 @@ class Posterior:
     )
     moments: Moments | None = None
     start_groups: np.ndarray | None = None  # (chains,): chains with one label began at one place
+    judged: Verdict | None = None  # by whoever made the draws; found from the draws if not given
 
     def __post_init__(self):
         if self.draws is None and self.moments is None:
@@ -94,6 +95,8 @@ class Posterior:
     @functools.cached_property
     def verdict(self) -> Verdict:
         """Whether the draws can be trusted, why not, and what to do."""
+        if self.judged is not None:
+            return self.judged
         stats, names = self.stats, self._flat_names
         common = {
             "energy_error": stats.energy_error,
