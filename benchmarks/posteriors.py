@@ -31,7 +31,7 @@ BUDGETS = {
     "eight-schools": 16_000,
     "brownian": 64_000,
     "hierarchical-regression": 64_000,
-    "gaussian-process": 32_000,
+    "gaussian-process": 64_000,
     "stochastic-volatility": 128_000,
     "funnel": 64_000,
     "eight-schools-centred": 64_000,

@@ -11,7 +11,8 @@ import torch
 from schuss.algorithms import ESH, ULA
 from schuss.ebm import jarzynski_runs, joint_runs
 from schuss.ebm.persistent import main, ruler_of, run, run_all
-from schuss.ebm.recipes import RECIPES, changed, smaller
+from schuss.ebm.recipes import RECIPES, changed, longer, smaller
+from schuss.ebm.trainer import Trainer
 from schuss.ebm.wide_resnet import WideResNet, load_jem
 
 from .images import stripes
@@ -72,6 +73,23 @@ def test_results_are_read_where_they_are(images, tmp_path, monkeypatch):
     assert again == json.loads(json.dumps(made))
 
 
+def test_a_long_run_has_a_name_and_an_ensemble(images, tmp_path, monkeypatch):
+    """The last looks' weights are sampled together: not what the last weights alone give."""
+    monkeypatch.setattr("schuss.ebm.persistent.load_images", lambda recipe, path: images)
+    long = dataclasses.replace(longer(TINY), iterations=8, looks=4, ensemble=2)
+    options = {"samplers": ["ESH"], "seeds": [0], "label": "long"}
+    cut = run_all(long, None, tmp_path, minutes=1e-5, **options)
+    assert not cut["finished"]
+    (made,) = run_all(long, None, tmp_path, **options)["runs"]
+    assert made["name"] == "ESH-long" and (tmp_path / "ESH-long.json").exists()
+    assert [point["gradients"] for point in made["curve"]] == [4, 8, 12, 16]
+    assert made["ensemble"]["members"] == 2
+    assert made["ensemble"]["distance_from_noise"] != made["distance_from_noise"]
+    assert made["image_gradients_per_second"] > 0
+    with np.load(tmp_path / "ESH-long.npz") as held:
+        assert held["ensemble"].shape == held["noise"].shape
+
+
 def test_numbers_of_a_recipe_can_be_set():
     made = changed(TINY, ["iterations=30", "rate=1e-3", "ESH=0.7"])
     assert (made.iterations, made.rate) == (30, 1e-3)
@@ -105,6 +123,43 @@ def test_weighted_training(images, tmp_path):
         assert all(1 / 16 - 1e-6 <= weight <= 1 + 1e-6 for weight in weights)
     # A straight line through an energy that hardly changes: all weights are equal at first.
     assert told["runs"]["1"]["max_weight"][0] == pytest.approx(1 / 16, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("start", "size"),
+    [
+        (joint_runs.run_joint, joint_runs.SMALL),
+        (jarzynski_runs.run_weighted, jarzynski_runs.SMALL),
+    ],
+    ids=["joint", "weighted"],
+)
+def test_runs_that_are_cut_go_on(start, size, images, tmp_path, monkeypatch, capsys):
+    """In parts they come to the same numbers as in one go, and say how far they are."""
+    size = size._replace(iterations=4, steps=2)
+    whole = start(None, tmp_path / "whole", size=size, images=images)
+    # Each call looks at the clock after every iteration, and time is up at once.
+    made = Trainer.__init__
+    monkeypatch.setattr(
+        Trainer, "__init__", lambda self, *a, **k: made(self, *a, **(k | {"every": 1}))
+    )
+    calls, parts = 0, None
+    while parts is None and calls < 20:
+        until = time.monotonic() + (0.05 if calls < 3 else 60)
+        parts = start(None, tmp_path / "cut", size=size, images=images, until=until, progress=True)
+        calls += 1
+    assert calls > 1
+    assert not list((tmp_path / "cut").glob("*.checkpoint"))
+    assert "images/s" in capsys.readouterr().out
+    for told in (whole, parts):
+        _without_times(told)
+    assert parts == json.loads(json.dumps(whole))
+
+
+def _without_times(told):
+    for key in ("seconds", "seconds_training"):
+        told.pop(key, None)
+    for part in told.get("runs", {}).values():
+        part.pop("seconds")
 
 
 def test_checkpoint_of_jem(tmp_path):

@@ -99,3 +99,16 @@ def test_bad_input():
         drawer(Well([1.0]), keep="moments")
     with pytest.raises(ValueError, match="steps must be a whole number of at least 5, got 2"):
         drawer(Well([1.0]), schuss.HMC(0.1, 5), steps=2, keep="reservoir")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")
+def test_a_compiled_start_is_the_eager_one():
+    """Compiled from the first gradient on: the same negatives, to rounding."""
+    net = Well([0.5, 1.0, 2.0])
+    options = {"steps": 4, "keep": "reservoir", "energy_scale": 2.0, "gradient_dtype": None}
+    fast, slow = (Drawer(net, schuss.ESH(0.1), compile=c, **options) for c in (True, False))
+    for seed in (1, 2):
+        one, two = fast(START, seed), slow(START, seed)
+        torch.testing.assert_close(one.x, two.x, rtol=0, atol=1e-12)
+        torch.testing.assert_close(one.log_weights, two.log_weights, rtol=0, atol=1e-12)

@@ -70,6 +70,39 @@ def test_energies_keep_their_digits_in_16_bits():
     torch.testing.assert_close(energy, net.eval()(x), rtol=0.1, atol=0.02)
 
 
+def test_images_of_the_wrong_size_are_refused():
+    with pytest.raises(ValueError, match="images of 8×8"):
+        ebm.ConvEnergy(4, 3, 32)(torch.zeros(2, 3, 8, 8))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ebm.ConvEnergy(4, 1, 8),
+        lambda: ebm.JointEnergy(ebm.ResidualClassifier(3, 1, 4)),
+        lambda: ebm.Ensemble([ebm.ConvEnergy(4, 1, 8), ebm.ConvEnergy(2, 1, 8)]),
+    ],
+    ids=["conv", "joint", "ensemble"],
+)
+def test_rounded_copies_are_what_autocast_makes(make):
+    """Energies and gradients to the last bit, and after the weights have changed too."""
+    torch.manual_seed(0)
+    net, x = make(), torch.randn(5, 1, 8, 8)
+    plain, rounded = Still(net), Still(net, torch.bfloat16)
+    assert torch.bfloat16 in {p.dtype for p in rounded.energy.parameters()}
+    for _ in range(2):
+        found = []
+        for still in (plain, rounded):
+            y = x.clone().requires_grad_()
+            with torch.autocast("cpu", torch.bfloat16):
+                energy = still.update()(y)
+            found.append((energy.detach(), torch.autograd.grad(energy.sum(), y)[0]))
+        assert all(torch.equal(a, b) for a, b in zip(*found, strict=True))
+        with torch.no_grad():
+            for p in net.parameters():
+                p.add_(0.01 * torch.randn_like(p))
+
+
 def test_classifier():
     torch.manual_seed(0)
     net, x = ebm.ResidualClassifier(7, 1, 4), torch.randn(5, 1, 16, 16)

@@ -81,7 +81,36 @@ def test_images(tmp_path, monkeypatch):
     result = run(item, QUICK)
     for row in result["rows"]:
         assert {"data", "sampler", "seed", "gradients", "distance"} <= set(row)
+    assert result["long"]["ensemble"]["members"] == 2
     shown(item, result, tmp_path)
+    del result["long"]
+    shown(item, result, tmp_path)
+
+
+def rows(esh, ula):
+    """Runs of three seeds whose distances are these, and a tenth more from noise."""
+    return [
+        {"sampler": sampler, "distance": value, "distance_from_noise": 1.1 * value}
+        for sampler, found in (("ESH", esh), ("ULA", ula))
+        for value in found
+    ]
+
+
+def test_verdict_of_images_is_beyond_the_scatter():
+    apart, mixed = rows((4.0, 4.1, 4.2), (5.0, 5.1, 5.2)), rows((4.0, 4.1, 4.2), (5.0, 5.1, 5.2))
+    for row in mixed:
+        row["distance_from_noise"] = 6.0 + row["distance"] % 1
+    assert persistent_ebm.verdict({"rows": apart}) == "holds"
+    assert persistent_ebm.verdict({"rows": mixed}) == "holds in part"
+    close = rows((4.0, 5.1, 6.2), (4.3, 5.4, 6.5))
+    assert persistent_ebm.verdict({"rows": close}) == "doesn't hold"
+
+
+def test_place_on_the_scale():
+    marks = {"floor": 1.0, "one class": 16.0, "ceiling": 21.0}
+    result = {"rows": rows((5.0, 5.0), (6.0, 6.0)), "marks": {"distances": {"10": marks}}}
+    told = persistent_ebm._where(result)
+    assert "class lie at 75%" in told and "ESH at 20%, ULA at 25%, and" in told
 
 
 def test_sheets():

@@ -109,7 +109,15 @@ def train_classifier(
             optimiser.param_groups[0]["lr"] = rate * _cycle(step / steps)
             optimiser.step()
         advance(f"classifier, epoch {epoch + 1} of {epochs}")
-    return net.eval().requires_grad_(False)
+    net.eval().requires_grad_(False)
+    for weight in _wide(net.state_dict()).values():
+        weight.copy_(weight.half())
+    return net
+
+
+def _wide(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Matrices and kernels, which are nearly all of the weights and are kept in 16 bits."""
+    return {name: tensor for name, tensor in tensors.items() if tensor.dim() > 1}
 
 
 def _cycle(done: float) -> float:
@@ -137,9 +145,14 @@ def accuracy(net: FeatureClassifier, pixels: Any, labels: Any, batch: int = 1000
 def save_classifier(
     net: FeatureClassifier, path: str | pathlib.Path, about: dict[str, Any] | None = None
 ) -> None:
-    """Weights as safetensors, with the sizes and whatever is to be said about them as JSON."""
+    """Weights as safetensors, with the sizes and whatever is to be said about them as JSON.
+
+    Matrices and kernels are written in 16 bits, which is what training rounds them to.
+    """
     told = {"sizes": json.dumps(net.sizes), "about": json.dumps(about or {})}
-    weights = {name: value.contiguous().cpu() for name, value in net.state_dict().items()}
+    weights = net.state_dict()
+    weights |= {name: value.half() for name, value in _wide(weights).items()}
+    weights = {name: value.contiguous().cpu() for name, value in weights.items()}
     save_file(weights, str(path), metadata=told)
 
 

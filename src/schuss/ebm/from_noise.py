@@ -39,7 +39,7 @@ def sample_from_noise(
         raise ValueError(f"gradients must be a multiple of {SEGMENT}, got {gradients}")
     device = next(net.parameters()).device
     drawer = Drawer(
-        Still(net).update(),
+        Still(net, gradient_dtype).update(),
         sampler,
         steps=min(gradients, SEGMENT),
         keep=keep,

@@ -1,14 +1,16 @@
 """CIFAR-10 with Jarzynski's weights: how soon a batch comes to hang on one image.
 
-    python -m schuss.ebm.jarzynski_runs --data PATH --work FOLDER
+    python -m schuss.ebm.jarzynski_runs --data PATH --work FOLDER [--minutes 9]
 
 Chains start from uniform noise in every iteration, so that E₀ is constant, and their last states
 are weighted by −E(x_t) − (d−1)r_t, which is exact at any step size. The largest normalised weight
-of each batch is the figure's diagnosis.
+of each batch is the figure's diagnosis. Where time was up, the same command goes on.
 """
 
 import json
+import math
 import pathlib
+import shutil
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,9 +21,18 @@ import torch
 from schuss.algorithms import ESH
 from schuss.ebm.data import Images, cifar10, scaled
 from schuss.ebm.divergence import DivergenceError
+from schuss.ebm.machine import machine
 from schuss.ebm.networks import ConvEnergy
 from schuss.ebm.persistent import as_bytes, plain, write
-from schuss.ebm.run_command import run_parser, sized, timed
+from schuss.ebm.run_command import (
+    FINISHED,
+    UNFINISHED,
+    run_parser,
+    sized,
+    spent,
+    timed,
+    train,
+)
 from schuss.ebm.trainer import Trainer
 
 SCALES = (1.0, 2e4)
@@ -31,7 +42,7 @@ class Size(NamedTuple):
     """The network and its training."""
 
     features: int = 128
-    iterations: int = 300
+    iterations: int = 200
     batch: int = 1000
     steps: int = 50
 
@@ -39,7 +50,9 @@ class Size(NamedTuple):
 SMALL = Size(features=4, iterations=6, batch=16, steps=5)
 
 
-def train_weighted(images: Images, size: Size, scale: float, device: Any, seed: int) -> Trainer:
+def weighted_trainer(
+    images: Images, size: Size, scale: float, device: Any, seed: int, **options: Any
+) -> Trainer:
     """The paper's setting: no noise on the data, Adam 1e-3, fresh chains, weighted negatives."""
     channels, side, _ = images.shape
     with torch.random.fork_rng(devices=[]):
@@ -61,6 +74,7 @@ def train_weighted(images: Images, size: Size, scale: float, device: Any, seed: 
         every=min(50, size.iterations),
         precision="bf16" if torch.device(device).type == "cuda" else None,
         seed=seed,
+        **options,
     )
 
 
@@ -72,9 +86,14 @@ def run_weighted(
     seed: int = 0,
     device: Any = None,
     images: Images | None = None,
+    until: float = math.inf,
+    progress: bool = False,
     advance: Callable[[str], None] = lambda done: None,
-) -> dict[str, Any]:
-    """One run for each energy scale, kept in the folder."""
+) -> dict[str, Any] | None:
+    """One run for each energy scale, kept in the folder.
+
+    None where `until` (on the clock of time.monotonic) came first: the checkpoint stays.
+    """
     size = size or Size()
     kept = work / "jarzynski.json"
     if kept.exists():
@@ -86,40 +105,60 @@ def run_weighted(
             raise ValueError("data must be given for CIFAR-10; pass --data PATH")
         images = cifar10(path)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    told: dict[str, Any] = {"seed": seed, **size._asdict(), "runs": {}}
-    pictures = {}
+    told: dict[str, Any] = {"seed": seed, **size._asdict(), "machine": machine(device), "runs": {}}
     for scale in SCALES:
-        begun, stopped = time.monotonic(), None
-        trainer = train_weighted(images, size, scale, device, seed)
-        try:
-            trainer.fit()
-        except DivergenceError as error:
-            stopped = str(error)
-        history = trainer.history
-        told["runs"][f"{scale:g}"] = {
-            "max_weight": plain(history.max_weight),
-            "energy_data": plain(history.energy_data),
-            "energy_negative": plain(history.energy_negative),
-            "delta": plain(history.delta),
-            "energy_error": plain(history.energy_error),
-            "rollbacks": [f"{r.iteration}: {r.cause}" for r in history.rollbacks],
-            "stopped": stopped,
-            "seconds": time.monotonic() - begun,
-        }
-        pictures[f"{scale:g}"] = as_bytes(trainer.from_noise(16, rounds=1, seed=seed))
-        largest = history.max_weight[-1] if len(history) else float("nan")
-        advance(f"scale {scale:g}: largest weight {largest:.3f}")
-    work.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(work / "jarzynski.npz", **pictures)
+        made = work / f"scale-{scale:g}.json"
+        if made.exists():
+            advance(f"scale {scale:g}: there already")
+        else:
+            place = work / f"scale-{scale:g}.checkpoint"
+            options: dict[str, Any] = {"folder": place, "progress": progress}
+            trainer = weighted_trainer(images, size, scale, device, seed, **options)
+            if progress:
+                print(f"scale {scale:g}: {size.iterations} iterations of {size.steps} steps")
+            run = _run(trainer, until)
+            if run is None:
+                return None
+            pictures = as_bytes(trainer.from_noise(16, rounds=1, seed=seed))
+            np.savez_compressed(made.with_suffix(".npz"), noise=pictures)
+            write(made, run)
+            shutil.rmtree(place, ignore_errors=True)
+            advance(f"scale {scale:g}: largest weight {run['max_weight'][-1:]}")
+        told["runs"][f"{scale:g}"] = json.loads(made.read_text())
     write(kept, told)
     return told
+
+
+def _run(trainer: Trainer, until: float) -> dict[str, Any] | None:
+    """Train to the end, or to where it diverges for good; None where time is up."""
+    assert trainer.folder is not None
+    stopped = None
+    try:
+        if not train(trainer, until):
+            return None
+    except DivergenceError as error:
+        stopped = str(error)
+    history = trainer.history
+    shown = ("max_weight", "energy_data", "energy_negative", "delta", "energy_error")
+    return {key: plain(getattr(history, key)) for key in shown} | {
+        "rollbacks": [f"{r.iteration}: {r.cause}" for r in history.rollbacks],
+        "stopped": stopped,
+        "seconds": spent(trainer.folder),
+    }
 
 
 def main() -> None:
     """The command, without any library that a GPU machine may lack."""
     given = run_parser("CIFAR-10 with Jarzynski's weights.").parse_args()
-    size = sized(given, Size(), SMALL)
-    run_weighted(given.data, given.work, size=size, advance=timed())
+    told = run_weighted(
+        given.data,
+        given.work,
+        size=sized(given, Size(), SMALL),
+        until=time.monotonic() + 60 * given.minutes,
+        progress=True,
+        advance=timed(),
+    )
+    print(FINISHED if told else UNFINISHED)
 
 
 if __name__ == "__main__":

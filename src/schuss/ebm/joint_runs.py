@@ -1,15 +1,17 @@
 """JEM: a joint model trained here, and the energy over time of samplers on it.
 
-    python -m schuss.ebm.joint_runs --data PATH --work FOLDER
+    python -m schuss.ebm.joint_runs --data PATH --work FOLDER [--minutes 9]
 
 trains a small residual classifier together with its energy −logsumexp, with the Langevin steps of
 the original (x ← x − g + .01 z), and then follows each sampler on 2/.01² times that energy, from
-noise and from the buffer. `--checkpoint FILE` takes the original WRN-28-10 instead.
+noise and from the buffer. `--checkpoint FILE` takes the original WRN-28-10 instead. Where time was
+up, the same command goes on from what is in the folder.
 """
 
 import json
 import math
 import pathlib
+import shutil
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,9 +24,18 @@ from schuss.algorithms import ESH, HMC, MALA, ULA, Algorithm, NoseHoover
 from schuss.ebm.buffer import ReplayBuffer
 from schuss.ebm.data import Images, cifar10, scaled
 from schuss.ebm.joint import JointEnergy
+from schuss.ebm.machine import machine
 from schuss.ebm.networks import ResidualClassifier
 from schuss.ebm.persistent import as_bytes, plain, write
-from schuss.ebm.run_command import run_parser, sized, timed
+from schuss.ebm.run_command import (
+    FINISHED,
+    UNFINISHED,
+    run_parser,
+    sized,
+    spent,
+    timed,
+    train,
+)
 from schuss.ebm.trainer import Trainer
 from schuss.ebm.wide_resnet import load_jem
 from schuss.trajectory import trajectory
@@ -44,7 +55,7 @@ class Size(NamedTuple):
     """The network, its training, and the chains that are followed."""
 
     width: int = 64
-    iterations: int = 1500
+    iterations: int = 1000
     batch: int = 250
     steps: int = 20
     buffer: int = 10_000
@@ -55,14 +66,14 @@ class Size(NamedTuple):
 SMALL = Size(width=4, iterations=10, batch=16, steps=3, buffer=64, chains=4, gradients=10)
 
 
-def train_joint(images: Images, size: Size, device: Any, seed: int) -> Trainer:
+def joint_trainer(images: Images, size: Size, device: Any, seed: int, **options: Any) -> Trainer:
     """Cross-entropy and contrastive divergence together, from a uniform start."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = ResidualClassifier(10, images.shape[0], size.width).to(device)
     buffer = ReplayBuffer(size.buffer, images.shape, reinit=0.05, seed=seed, device=device)
     labels = torch.as_tensor(images.train_labels).to(device)
-    trainer = Trainer(
+    return Trainer(
         JointEnergy(net),
         (scaled(images.train, device), labels),
         sampler=ULA(step_size=0.01),
@@ -79,9 +90,8 @@ def train_joint(images: Images, size: Size, device: Any, seed: int) -> Trainer:
         energy_scale=SCALE,
         precision="bf16" if torch.device(device).type == "cuda" else None,
         seed=seed,
+        **options,
     )
-    trainer.fit()
-    return trainer
 
 
 @torch.no_grad()
@@ -135,9 +145,14 @@ def run_joint(
     checkpoint: pathlib.Path | None = None,
     device: Any = None,
     images: Images | None = None,
+    until: float = math.inf,
+    progress: bool = False,
     advance: Callable[[str], None] = lambda done: None,
-) -> dict[str, Any]:
-    """Train or load, follow all samplers from both starts, and keep it in the folder."""
+) -> dict[str, Any] | None:
+    """Train or load, follow all samplers from both starts, and keep it in the folder.
+
+    None where `until` (on the clock of time.monotonic) came before training was done.
+    """
     size = size or Size()
     kept = work / "jem.json"
     if kept.exists():
@@ -148,10 +163,15 @@ def run_joint(
             raise ValueError("data must be given for JEM; pass --data PATH")
         images = cifar10(path)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    begun = time.monotonic()
+    place = work / "jem.checkpoint"
     told: dict[str, Any] = {"seed": seed, "chains": size.chains, "gradients": size.gradients}
     if checkpoint is None:
-        trainer = train_joint(images, size, device, seed)
+        options: dict[str, Any] = {"folder": place, "progress": progress}
+        trainer = joint_trainer(images, size, device, seed, **options)
+        advance(f"JEM: {size.iterations} iterations of {size.steps} steps, batch {size.batch}")
+        if not train(trainer, until):
+            advance(f"JEM: stopped at iteration {trainer.iteration}")
+            return None
         net, history = trainer.averaged, trainer.history
         assert isinstance(net, JointEnergy) and trainer.buffer is not None
         buffer, every = trainer.buffer.x, max(1, len(history) // 200)
@@ -169,8 +189,9 @@ def run_joint(
             raise ValueError(f"checkpoint {str(checkpoint)!r} holds no replay buffer")
         buffer = held.float().to(device)
         told |= {"network": "WRN-28-10, loaded"}
+    following = time.monotonic()
     told["accuracy"] = test_accuracy(net, images)
-    told["seconds_training"] = time.monotonic() - begun
+    told["seconds_training"] = spent(place)
     advance(f"trained in {told['seconds_training']:.0f} s, accuracy {told['accuracy']:.3f}")
     with torch.no_grad():
         told["energy_data"] = float(net(scaled(images.test[:500], device)).mean())
@@ -186,10 +207,12 @@ def run_joint(
         pictures |= {f"{name}, {sampler}": x for sampler, x in ends.items()}
         last = {s: c["energy"][-1] for s, c in told["curves"][name].items()}
         advance(f"from {name}: " + ", ".join(f"{s} {_number(e)}" for s, e in last.items()))
-    told["seconds"] = time.monotonic() - begun
+    told["seconds"] = told["seconds_training"] + time.monotonic() - following
+    told["machine"] = machine(device)
     work.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(work / "jem.npz", **pictures)
     write(kept, told)
+    shutil.rmtree(place, ignore_errors=True)
     return told
 
 
@@ -203,7 +226,16 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=pathlib.Path)
     given = parser.parse_args()
     size = sized(given, Size(), SMALL)
-    run_joint(given.data, given.work, size=size, checkpoint=given.checkpoint, advance=timed())
+    told = run_joint(
+        given.data,
+        given.work,
+        size=size,
+        checkpoint=given.checkpoint,
+        until=time.monotonic() + 60 * given.minutes,
+        progress=True,
+        advance=timed(),
+    )
+    print(FINISHED if told else UNFINISHED)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Negatives for training: the sampler's loop without its questions, which wait for the device."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -11,6 +12,8 @@ from schuss.arguments import one_of, whole
 from schuss.coordinates import to_x, to_z
 from schuss.core import weights
 from schuss.core.collect import collecting
+from schuss.engines.engine import Job
+from schuss.engines.torch import compiled_once
 from schuss.problem import launch, pose
 
 
@@ -24,6 +27,24 @@ class Scaled:
     def __call__(self, x):
         """Energies as the network shapes them."""
         return self.scale * self.net(x)
+
+
+class CompiledGradient(NamedTuple):
+    """A gradient in compiled form, and the energy that it is of."""
+
+    energy: Any
+    gradient: Callable
+
+    def __call__(self, x):
+        """Energies and gradients at x."""
+        return self.gradient(x)
+
+
+def _alone(grad_fn):
+    def gradient(x):
+        return grad_fn(x)
+
+    return gradient
 
 
 class Negatives(NamedTuple):
@@ -61,6 +82,7 @@ class Drawer:
         self.algorithm, self.keep = algorithm, keep
         self.steps = whole("steps", steps, transition(algorithm) if keep == "reservoir" else 1)
         self.net = net
+        self.compile = compile
         self.options = {"compile": compile, "gradient_dtype": gradient_dtype}
         self.flows = isinstance(algorithm, ESH) and algorithm.adjust is None
         self.rescale(energy_scale)
@@ -80,7 +102,7 @@ class Drawer:
         engine, xp = problem.engine, problem.engine.xp
         z, _ = engine.flatten(x)
         job = job._replace(source=engine.source(seed, z))
-        first, _ = engine.start(job, to_z(xp, job.frames, z))
+        first, _ = engine.start(self._fast(job), to_z(xp, job.frames, z))
         collection = collecting(self.keep, windowed=job.kernel.windowed)
         last, _, kept = engine.collect(job, first, None, 0, self.steps, collection)
         flat = kept.collected.x if self.keep == "reservoir" else to_x(xp, job.frames, last.x)
@@ -93,6 +115,13 @@ class Drawer:
             log_weights = weights.jarzynski_exact(0.0, last.energy, last.r - first.r, dim)
             delta = job.params.step_size * torch.linalg.vector_norm(last.g, dim=1) / kappa
         return Negatives(problem.restore(flat), log_weights, error, delta, ~alive)
+
+    def _fast(self, job: Job) -> Job:
+        """The job with its gradient compiled alone: the first one belongs to no step."""
+        if not self.compile:
+            return job
+        energy, gradient = job.grad_fn.energy, compiled_once(_alone, job.grad_fn)
+        return job._replace(grad_fn=CompiledGradient(energy, gradient))
 
     def _pose(self, x, seed):
         layout = (tuple(x.shape), tuple(x.stride()), x.dtype, x.device)

@@ -1,6 +1,7 @@
 """The paper's networks, and a small residual classifier for joint energies."""
 
 import itertools
+from typing import Any
 
 import torch
 from torch import nn
@@ -31,6 +32,8 @@ class ConvEnergy(nn.Module):
     is summed in 32 bits: in 16 an energy times 2·10⁴ would have lost all that changes.
     """
 
+    under_autocast = ("layers",)
+
     def __init__(
         self, features: int = 128, channels: int = 3, size: int = 32, spectral: bool = True
     ):
@@ -45,13 +48,20 @@ class ConvEnergy(nn.Module):
             layers += [norm(nn.Conv2d(k * features, 2 * k * features, 4, 2, 1)), _leaky()]
             left //= 2
         self.layers = nn.Sequential(*layers)
-        self.last = norm(nn.Conv2d(8 * features, 1, left))
+        self.last: Any = norm(nn.Conv2d(8 * features, 1, left))
 
     def forward(self, x):
         """Energies (n,)."""
-        hidden = self.layers(x)
+        hidden, weight = self.layers(x), self.last.weight
+        if hidden.shape[1:] != weight.shape[1:]:
+            raise ValueError(
+                f"x has images of {x.shape[-2]}×{x.shape[-1]}, which this net isn't made for; pass "
+                "their size= to ConvEnergy"
+            )
+        # A product and a sum, which compiled code fuses with the layers beside it; cuDNN is slow
+        # at convolutions to a single number.
         with torch.autocast(x.device.type, enabled=False):
-            return self.last(hidden.to(self.last.weight.dtype)).reshape(len(x))
+            return (hidden.to(weight.dtype) * weight).sum((1, 2, 3)) + self.last.bias
 
 
 class ResidualClassifier(nn.Module):
@@ -60,6 +70,8 @@ class ResidualClassifier(nn.Module):
     Three stages of `width`, 2 and 4 times as many features; each halves the image but the first.
     The last convolution of a block begins at zero, so that the net begins as a shallow one.
     """
+
+    under_autocast = ("first", "blocks", "last")
 
     def __init__(self, classes: int = 10, channels: int = 3, width: int = 64, blocks: int = 2):
         super().__init__()

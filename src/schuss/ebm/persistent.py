@@ -5,9 +5,12 @@
 trains every sampler of the recipe with every seed, one after the other, and writes for each run
 `NAME.json` and `NAME.npz` (pictures). What is in the folder is not done again, and a run that was
 cut short goes on from its checkpoint: the same command may be given until everything is there.
+With `--long` it is one longer run, `ESH-long`, whose last weights are sampled as an ensemble too.
 """
 
 import argparse
+import copy
+import functools
 import json
 import math
 import os
@@ -15,7 +18,7 @@ import pathlib
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,12 +26,13 @@ import torch
 from schuss.ebm import checkpoint, data
 from schuss.ebm.buffer import ReplayBuffer
 from schuss.ebm.data import Images, scaled
+from schuss.ebm.ensemble import Ensemble
 from schuss.ebm.from_noise import sample_from_noise
 from schuss.ebm.machine import machine
 from schuss.ebm.networks import ConvEnergy
-from schuss.ebm.recipes import RECIPES, Recipe, changed, smaller
+from schuss.ebm.recipes import RECIPES, Recipe, changed, longer, smaller
 from schuss.ebm.ruler import Ruler, make_ruler
-from schuss.ebm.run_command import timed
+from schuss.ebm.run_command import FINISHED, UNFINISHED, timed
 from schuss.ebm.trainer import Trainer
 
 SHOWN = 100  # images in a picture
@@ -115,6 +119,7 @@ def run(
     device: Any = "cpu",
     compile: bool | None = None,
     until: float = math.inf,
+    progress: bool = False,
     advance: Callable[[str], None] = lambda done: None,
 ) -> dict[str, Any] | None:
     """Train, measure and keep one run; what was kept before is only read.
@@ -128,8 +133,11 @@ def run(
         return json.loads(kept.read_text())
     folder.mkdir(parents=True, exist_ok=True)
     device = torch.device(device)
-    trainer = trainer_of(recipe, images, sampler, seed, device, folder=place, compile=compile)
-    curve, spent = _resumed(trainer, place)
+    options: dict[str, Any] = {"folder": place, "compile": compile, "progress": progress}
+    trainer = trainer_of(recipe, images, sampler, seed, device, **options)
+    curve, spent, speed = _resumed(trainer, place)
+    if progress:
+        print(f"{name}: from iteration {trainer.iteration} to {recipe.iterations}", flush=True)
     measured = min(recipe.measured, len(images.test), recipe.buffer)
     begun = time.monotonic()
     for look in range(1, recipe.looks + 1):
@@ -139,25 +147,47 @@ def run(
             if left > 0:
                 trainer.fit(goal - trainer.iteration, None if math.isinf(left) else left)
             if time.monotonic() > until:
-                _note(place, curve, spent + time.monotonic() - begun)
+                _note(place, curve, spent + time.monotonic() - begun, speed)
                 advance(f"{name}: stopped at iteration {trainer.iteration}")
                 return None
-        if look > len(curve):  # a look that a killed run had is not taken again
-            gradients = trainer.iteration * recipe.steps
+        gradients = trainer.iteration * recipe.steps
+        # A look that a killed run had is not taken again.
+        if look > len(curve) and (not curve or gradients > curve[-1]["gradients"]):
             distance = ruler(_inside(_chains(trainer)[:measured]))
             curve.append({"gradients": gradients, "distance": distance})
-            _note(place, curve, spent + time.monotonic() - begun)
+            _keep_weights(trainer, place, look, recipe.ensemble)
             history = trainer.history
+            if math.isfinite(history.images_per_second):  # unknown where nothing was trained now
+                speed = history.images_per_second * recipe.steps
+            _note(place, curve, spent + time.monotonic() - begun, speed)
             advance(
                 f"{name}: {gradients} gradients, distance {distance:.2f}, "
-                f"{history.images_per_second * recipe.steps / 1e3:.0f}k image-gradients/s, "
+                f"{speed / 1e3:.0f}k image-gradients/s, "
                 f"delta {history.delta[-1]:.3f}, {len(history.rollbacks)} rollbacks"
             )
     seconds = spent + time.monotonic() - begun
-    result = _finished(recipe, images, ruler, trainer, sampler, seed, device, compile)
+    if time.monotonic() > until:
+        advance(f"{name}: trained, to be sampled from noise")
+        return None
+    sample = functools.partial(_from_noise, recipe, images, ruler, sampler, seed, compile)
+    single = sample(trainer.averaged)
+    pictures: dict[str, Any] = {"noise": single.shown, "path": single.path}
+    pictures |= {"buffer": as_bytes(_chains(trainer)[:SHOWN]), "data": images.train[:SHOWN]}
+    result = _told(recipe, images, trainer, sampler, seed, single)
     result |= {"name": name, "curve": curve, "distance": curve[-1]["distance"], "seconds": seconds}
+    result |= {"image_gradients_per_second": speed, "marks": ruler.marks}
+    if recipe.ensemble:
+        advance(f"{name}: the net alone {single.distance:.2f}, now an ensemble")
+        net = _ensemble(trainer, place)
+        together = sample(net)
+        result["ensemble"] = {
+            "members": len(net.members),
+            "distance_from_noise": together.distance,
+            "seconds_from_noise": together.seconds,
+            "pixel_sd": together.sd,
+        }
+        pictures["ensemble"] = together.shown
     result["machine"] = machine(device)
-    pictures = result.pop("pictures")
     np.savez_compressed(folder / f"{name}.npz", **pictures)
     write(kept, result)
     advance(f"{name}: {seconds:.0f} s, from noise {result['distance_from_noise']:.2f}")
@@ -165,22 +195,40 @@ def run(
     return result
 
 
-def _finished(recipe, images, ruler, trainer, sampler, seed, device, compile) -> dict[str, Any]:
-    """What is measured at the end: samples from noise, and how training went."""
-    begun = time.monotonic()
+class FromNoise(NamedTuple):
+    """Samples from noise, as they are measured and shown."""
+
+    distance: float
+    seconds: float
+    sd: float  # of the pixels
+    shown: np.ndarray
+    path: np.ndarray  # of some chains, at ten times or so
+
+
+def _from_noise(recipe, images, ruler, sampler, seed, compile, net) -> FromNoise:
+    begun, cuda = time.monotonic(), next(net.parameters()).is_cuda
     samples, path = sample_from_noise(
-        trainer.averaged,
+        net,
         min(recipe.noise_chains, len(images.test)),
         images.shape,
         sampler=recipe.samplers[sampler],
         gradients=recipe.noise_gradients,
         start=recipe.start,
         energy_scale=recipe.energy_scale,
-        compile=device.type == "cuda" if compile is None else compile,
-        gradient_dtype=torch.bfloat16 if device.type == "cuda" else None,
+        batch=recipe.batch,  # what was compiled for training serves again
+        compile=cuda if compile is None else compile,
+        gradient_dtype=torch.bfloat16 if cuda else None,
         seed=seed,
         trace=STRIP,
     )
+    times = torch.stack(path[:: max(1, len(path) // 10)]).flatten(0, 1)
+    distance, seconds = ruler(_inside(samples)), time.monotonic() - begun
+    shown = as_bytes(samples[:SHOWN])
+    return FromNoise(distance, seconds, float(samples.std()), shown, as_bytes(times))
+
+
+def _told(recipe, images, trainer, sampler, seed, single: FromNoise) -> dict[str, Any]:
+    """How training went, and the samples from noise."""
     history = trainer.history
     every = max(1, len(history) // THIN)
     shown = ("losses", "energy_data", "energy_negative", "energy_error", "delta", "grad_norm")
@@ -189,26 +237,35 @@ def _finished(recipe, images, ruler, trainer, sampler, seed, device, compile) ->
         "sampler": sampler,
         "seed": seed,
         "gradients": trainer.iteration * recipe.steps,
-        "distance_from_noise": ruler(_inside(samples)),
+        "distance_from_noise": single.distance,
         "gradients_from_noise": recipe.noise_gradients,
-        "seconds_from_noise": time.monotonic() - begun,
+        "seconds_from_noise": single.seconds,
         "pixel_sd": {
             "data": float(scaled(images.train[:1000]).std()),
             "buffer": float(_chains(trainer).std()),
-            "from noise": float(samples.std()),
+            "from noise": single.sd,
         },
-        "image_gradients_per_second": history.images_per_second * recipe.steps,
         "rollbacks": [f"{r.iteration}: {r.cause}" for r in history.rollbacks],
         "frozen": float(history.frozen.max()),
         "every": every,
         "history": {key: plain(getattr(history, key)[::every]) for key in shown},
-        "pictures": {
-            "buffer": as_bytes(_chains(trainer)[:SHOWN]),
-            "noise": as_bytes(samples[:SHOWN]),
-            "path": as_bytes(torch.stack(path[:: max(1, len(path) // 10)]).flatten(0, 1)),
-            "data": images.train[:SHOWN],
-        },
     }
+
+
+def _keep_weights(trainer: Trainer, folder: pathlib.Path, look: int, most: int) -> None:
+    """The average weights of the last looks, to be sampled together."""
+    if most:
+        folder.mkdir(parents=True, exist_ok=True)
+        checkpoint.write(folder / f"look-{look:04d}.safetensors", trainer.averaged.state_dict())
+        for old in sorted(folder.glob("look-*.safetensors"))[:-most]:
+            old.unlink()
+
+
+def _ensemble(trainer: Trainer, folder: pathlib.Path) -> Ensemble:
+    files = sorted(folder.glob("look-*.safetensors"))
+    return Ensemble(
+        [checkpoint.load_weights(copy.deepcopy(trainer.averaged), file) for file in files]
+    )
 
 
 def _chains(trainer: Trainer) -> torch.Tensor:
@@ -232,23 +289,23 @@ def plain(values: np.ndarray) -> list[float | None]:
     return [float(f"{v:.4g}") if math.isfinite(v) else None for v in values.tolist()]
 
 
-def _resumed(trainer: Trainer, folder: pathlib.Path) -> tuple[list[dict[str, Any]], float]:
-    """Go on from the checkpoint, if there is one: the curve so far and the seconds spent."""
+def _resumed(trainer: Trainer, folder: pathlib.Path) -> tuple[list[dict[str, Any]], float, float]:
+    """Go on from the checkpoint, if there is one: the curve so far, seconds and speed."""
     if not checkpoint.exists(folder):
-        return [], 0.0
+        return [], 0.0, 0.0
     trainer.resume()
     try:
         told = json.loads((folder / "run.json").read_text())
     except FileNotFoundError:
-        return [], 0.0
+        return [], 0.0, 0.0
     known = [p for p in told["curve"] if p["gradients"] <= trainer.history.gradients]
-    return known, told["seconds"]
+    return known, told["seconds"], told["speed"]
 
 
-def _note(folder: pathlib.Path, curve: list[dict[str, Any]], seconds: float) -> None:
+def _note(folder: pathlib.Path, curve: list[dict[str, Any]], seconds: float, speed: float) -> None:
     """What the checkpoint itself doesn't know."""
     folder.mkdir(parents=True, exist_ok=True)
-    write(folder / "run.json", {"curve": curve, "seconds": seconds})
+    write(folder / "run.json", {"curve": curve, "seconds": seconds, "speed": speed})
 
 
 def write(path: pathlib.Path, told: dict[str, Any]) -> None:
@@ -265,19 +322,27 @@ def run_all(
     *,
     samplers: Sequence[str] | None = None,
     seeds: Sequence[int] = (0, 1, 2),
+    label: str | None = None,
     device: Any = None,
     compile: bool | None = None,
     minutes: float = math.inf,
+    progress: bool = False,
     advance: Callable[[str], None] = lambda done: None,
 ) -> dict[str, Any]:
     """All runs of a recipe: their results, the ruler's marks, and whether all are there.
 
+    A run is named after its sampler and its seed, or its `label`.
+
     Where the folder has all of them already, neither data nor a network is needed.
     """
     until = time.monotonic() + 60 * minutes
-    wanted = [(s, seed) for seed in seeds for s in (samplers or recipe.samplers)]
+    wanted = {
+        f"{sampler}-{label or seed}": (sampler, seed)
+        for seed in seeds
+        for sampler in (samplers or recipe.samplers)
+    }
     work.mkdir(parents=True, exist_ok=True)
-    files = [work / f"{sampler}-{seed}.json" for sampler, seed in wanted]
+    files = [work / f"{name}.json" for name in wanted]
     if (work / "ruler.json").exists() and all(file.exists() for file in files):
         for file in files:
             advance(f"{file.stem}: there already")
@@ -288,9 +353,10 @@ def run_all(
     images = load_images(recipe, path)
     ruler = ruler_of(recipe, images, work, device, advance)
     runs = []
-    for sampler, seed in wanted:
-        options: dict[str, Any] = {"device": device, "compile": compile, "until": until}
-        made = run(recipe, images, ruler, sampler, seed, work, advance=advance, **options)
+    options: dict[str, Any] = {"device": device, "compile": compile, "until": until}
+    options |= {"progress": progress, "advance": advance}
+    for name, (sampler, seed) in wanted.items():
+        made = run(recipe, images, ruler, sampler, seed, work, name=name, **options)
         if made is None:
             break
         runs.append(made)
@@ -303,9 +369,10 @@ def main() -> None:
     parser.add_argument("recipe", choices=tuple(RECIPES))
     parser.add_argument("--data", type=pathlib.Path)
     parser.add_argument("--work", type=pathlib.Path, required=True)
-    parser.add_argument("--samplers", default="ESH,ULA")
+    parser.add_argument("--samplers", help="ESH,ULA unless given; ESH with --long")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, help="3 unless given; 1 with --long")
+    parser.add_argument("--long", action="store_true", help="one longer run, and an ensemble")
     parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument(
         "--set", action="append", default=[], help="a number of the recipe, e.g. iterations=20000"
@@ -313,21 +380,24 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     given = parser.parse_args()
     recipe = smaller(RECIPES[given.recipe]) if given.quick else RECIPES[given.recipe]
-    recipe = changed(recipe, given.set)
+    recipe = changed(longer(recipe) if given.long else recipe, given.set)
+    samplers = given.samplers or ("ESH" if given.long else "ESH,ULA")
     result = run_all(
         recipe,
         given.data,
         given.work,
-        samplers=given.samplers.split(","),
-        seeds=range(given.seed, given.seed + given.seeds),
+        samplers=samplers.split(","),
+        seeds=range(given.seed, given.seed + (given.seeds or (1 if given.long else 3))),
+        label="long" if given.long else None,
         minutes=given.minutes,
+        progress=True,
         advance=timed(),
     )
     print(json.dumps(result["marks"]))
     for made in result["runs"]:
         keys = ("name", "gradients", "distance", "distance_from_noise", "seconds")
         print(json.dumps({key: made[key] for key in keys}))
-    print("finished" if result["finished"] else "not finished: give the same command again")
+    print(FINISHED if result["finished"] else UNFINISHED)
 
 
 if __name__ == "__main__":

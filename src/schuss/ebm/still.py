@@ -13,9 +13,14 @@ from torch.nn.utils import parametrize
 
 
 class Still:
-    """`energy` is the frozen copy; `update()` copies the weights of the network into it."""
+    """`energy` is the frozen copy; `update()` copies the weights of the network into it.
 
-    def __init__(self, net: nn.Module):
+    With a `dtype` the copy is for use under autocast of that precision. Parts that a module names
+    in `under_autocast` keep their weights rounded as autocast would round them in every step.
+    On a GPU weights of convolutions lie with their channels last, as images do there.
+    """
+
+    def __init__(self, net: nn.Module, dtype: torch.dtype | None = None):
         self.net = net
         try:
             self.energy = copy.deepcopy(net)
@@ -27,6 +32,9 @@ class Still:
             if parametrize.is_parametrized(module):
                 _settle(module)
         self.energy.eval().requires_grad_(False)
+        if dtype is not None:
+            _round(self.energy, dtype)
+        channels_last(self.energy)
         self._plain, self._made = self._pairs()
 
     def _pairs(self):
@@ -56,6 +64,19 @@ class Still:
             finally:
                 parametrisation.train(training)
         return self.energy
+
+
+def channels_last(net: nn.Module) -> None:
+    """Lay out weights of convolutions on a GPU like the images that they meet."""
+    for tensor in (*net.parameters(), *net.buffers()):
+        if tensor.dim() == 4 and tensor.is_cuda:
+            tensor.data = tensor.data.contiguous(memory_format=torch.channels_last)
+
+
+def _round(energy: nn.Module, dtype: torch.dtype) -> None:
+    for module in list(energy.modules()):
+        for name in getattr(module, "under_autocast", ()):
+            getattr(module, name).to(dtype)
 
 
 def _settle(module: nn.Module) -> None:

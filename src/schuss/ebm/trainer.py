@@ -30,7 +30,7 @@ from schuss.ebm.randomness import generator, key
 from schuss.ebm.recovery import Recovery
 from schuss.ebm.schedule import optimiser as make_optimiser
 from schuss.ebm.schedule import schedule
-from schuss.ebm.still import Still
+from schuss.ebm.still import Still, channels_last
 from schuss.ebm.watch import watching
 
 log = logging.getLogger("schuss.ebm")
@@ -126,7 +126,7 @@ class Trainer:
             lower, upper = corners(sampler.box, examples.shape)
             examples.check_inside(float(lower.min()), float(upper.max()))
         if len(examples.shape) == 3 and device.type == "cuda":
-            _channels_last(net)
+            channels_last(net)
         inside = PRECISIONS[precision]
         self._objective = _parallel(
             Objective(net, regularise=regularise, joint_weight=joint_weight, precision=inside),
@@ -136,7 +136,7 @@ class Trainer:
         self._rates = [group["lr"] for group in self.optimiser.param_groups]
         self.ema = None if ema is None else EMA(net, ema)
 
-        self._still, self._eager = Still(net), None
+        self._still, self._eager = Still(net, inside), None
         self._drawing = {
             "algorithm": sampler,
             "steps": steps,
@@ -160,7 +160,9 @@ class Trainer:
         # From the same chains in every process.
         first = self.batches.fresh(self.batches.batch, generator(device, self.seed, 0))
         first = self.batches.laid_out(first)
-        self._rescale(scale.energy_scale(energy_scale, self._still.update(), sampler, first))
+        with torch.autocast(device.type, inside, enabled=inside is not None):
+            found = scale.energy_scale(energy_scale, self._still.update(), sampler, first)
+        self._rescale(found)
         self.recovery = Recovery(whole("retries", retries, 0))
         self.iteration, self._saved = 0, 0
         self._rows = np.zeros((0, len(STATISTICS)))
@@ -396,7 +398,7 @@ class Trainer:
     def from_noise(self, n: int, *, rounds: int = 5, seed: int = 0) -> torch.Tensor:
         """Samples of the average network: `rounds` calls of the sampler, one after the other."""
         if self._eager is None:
-            still = Still(self.averaged)
+            still = Still(self.averaged, self._drawing["gradient_dtype"])
             options = {"compile": False, "energy_scale": self.energy_scale, **self._drawing}
             self._eager = still, Drawer(still.energy, **options)
         still, drawer = self._eager
@@ -440,12 +442,6 @@ def _check_labels(net, examples: Examples) -> None:
         raise ValueError("labels need a net that is a JointEnergy; wrap the classifier in it")
     if examples.labels is None and isinstance(net, JointEnergy):
         raise ValueError("a JointEnergy is trained with labels; pass data=(x, y)")
-
-
-def _channels_last(net: nn.Module) -> None:
-    for tensor in (*net.parameters(), *net.buffers()):
-        if tensor.dim() == 4:
-            tensor.data = tensor.data.contiguous(memory_format=torch.channels_last)
 
 
 def _parallel(objective: Objective, device: torch.device) -> nn.Module:

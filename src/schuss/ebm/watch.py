@@ -1,6 +1,7 @@
 """Progress of a training run: a bar in a terminal, lines elsewhere."""
 
 import contextlib
+import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from schuss.ebm.history import STATISTICS
 
-PAUSE = 10.0
+PAUSE = 15.0
 """Seconds between two lines where there is no terminal."""
 
 
@@ -33,11 +34,8 @@ def watching(show: bool, done: int, total: int) -> Iterator[Callable]:
     if not show:
         yield lambda iteration, row, speed: None
         return
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        said = [0.0]
+    if not sys.stderr.isatty():
+        said = [-PAUSE]
 
         def say(iteration, row, speed):
             if time.monotonic() - said[0] > PAUSE or iteration == total:
@@ -46,6 +44,7 @@ def watching(show: bool, done: int, total: int) -> Iterator[Callable]:
 
         yield say
         return
+    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -60,7 +59,7 @@ def watching(show: bool, done: int, total: int) -> Iterator[Callable]:
         TimeRemainingColumn(),
         TextColumn("{task.description}"),
     )
-    with Progress(*columns, console=console) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total, completed=done)
         yield lambda iteration, row, speed: bar.update(
             task, completed=iteration, description=line(row, speed)

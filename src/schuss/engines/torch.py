@@ -191,7 +191,7 @@ class Torch:
 
     def _made(self, make, *parts):
         """A step function: made anew, or compiled once for the same kernel and energy."""
-        return _compiled_once(make, *parts) if self.compile else make(*parts)
+        return compiled_once(make, *parts) if self.compile else make(*parts)
 
 
 def _channels_last(x):
@@ -269,7 +269,8 @@ def _trusting(job, state, gathered, steps, collection):
 
 
 @functools.lru_cache(maxsize=16)
-def _compiled_once(make, *parts):
+def compiled_once(make, *parts):
+    """What `make(*parts)` gives, in compiled form; the same for the same parts."""
     return _compiled(make(*parts))
 
 
