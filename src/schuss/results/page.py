@@ -177,11 +177,12 @@ def _cost(post: "Posterior") -> str:
 
 def _settings(post: "Posterior") -> str:
     stats = post.stats
+    local = bool(stats.history) and stats.history[-1].get("local", False)
     settings = {
         "sampler": stats.sampler or "not stated",
         "engine": stats.engine or "not stated",
         "seed": stats.seed,
-        "step size": _number(stats.step_size),
+        "step size": _number(stats.step_size) + (", less on steep slopes" if local else ""),
         "refresh length": _number(stats.refresh),
         "thin": stats.thin,
         "temperature": _number(stats.temperature),
