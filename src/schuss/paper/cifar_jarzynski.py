@@ -120,4 +120,5 @@ ITEM = Item(
     verdict=_verdict,
     parts=lambda settings: 2,
     public=lambda settings: 3 * 3600.0 * 200 / 1500 * 2,
+    alone=True,
 )

@@ -73,3 +73,4 @@ class Item:
     verdict: Callable[[dict[str, Any]], str]
     parts: Callable[[Settings], int]
     public: Callable[[Settings], float]
+    alone: bool = False  # rebuilt by its own name only

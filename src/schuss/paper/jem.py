@@ -123,4 +123,5 @@ ITEM = Item(
     verdict=_verdict,
     parts=lambda settings: 1,
     public=lambda settings: 0.0,
+    alone=True,
 )

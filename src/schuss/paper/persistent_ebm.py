@@ -48,6 +48,7 @@ class Page:
             verdict=verdict,
             parts=self._parts,
             public=self.public,
+            alone=True,
         )
 
     def _recipe(self, settings: Settings):

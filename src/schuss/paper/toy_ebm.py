@@ -144,4 +144,5 @@ ITEM = Item(
     verdict=_verdict,
     parts=lambda settings: 10 * len(DATA) * len(SAMPLERS),
     public=lambda settings: PUBLIC_MINUTES * 60.0 * len(DATA) / 2 * len(_seeds(settings)),
+    alone=True,
 )
