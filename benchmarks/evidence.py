@@ -425,6 +425,9 @@ def main():
             "two modes", two_modes, 50, seeds, ours("two modes", 50), grid
         ),
     }
+    unknown = [name for name in given.cases if name not in jobs]
+    if unknown:
+        parser.error(f"cases must be among {', '.join(jobs)}, got {', '.join(unknown)}")
     print(f"Seeds {seeds[0]} to {seeds[-1]}; settings and limits were chosen on {TUNED}.")
     for name in given.cases or jobs:
         fresh = [{"job": name, **line} for line in jobs[name]()]
