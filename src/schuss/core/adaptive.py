@@ -13,10 +13,10 @@ finite or beyond all bounds isn't made: the chain stays and gets a fresh velocit
 import functools
 from typing import Any, NamedTuple
 
-from schuss.core import weights
-from schuss.core.dynamics import Dynamics, leap, start, work
+from schuss.core.dynamics import Dynamics, leap, observe, start, work
 from schuss.core.integrators import Integrator
-from schuss.core.kernel import Info, Kernel, Noise, Point, Seen, current, everyone, finite, select
+from schuss.core.kernel import Info, Kernel, Noise, Point, current, everyone, finite, select
+from schuss.core.refresh import forgetting
 
 HOPELESS = 1000.0
 """A step with a larger error is refused."""
@@ -65,7 +65,7 @@ def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
         sound = finite(xp, there.energy, there.g) & (xp.abs(error) < HOPELESS)
         fresh = here._replace(u=dynamics.velocity(xp, noise.normal))
         point = select(xp, sound, there, fresh)
-        nu = xp.sqrt(xp.expm1(xp.clip(h * params.rate, max=80.0)) / dim)
+        nu = forgetting(xp, h * params.rate, dim)
         point = point._replace(u=dynamics.nudge(xp, point.u, noise.normal, nu))
 
         worst = xp.full_like(error, HOPELESS)
@@ -80,10 +80,6 @@ def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
         new = State(*point, step_size=best, errors=errors, count=count)
         info = Info(xp.zeros_like(error), error, xp.full_like(error, float("nan")), sound)
         return new, info
-
-    def observe(xp, state: State, params: Params) -> Seen:
-        conserved = weights.hamiltonian(state.energy, state.r, params.kappa)
-        return Seen(state.x, state.u, state.r, state.energy, conserved)
 
     return Kernel(
         init,

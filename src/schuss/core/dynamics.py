@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from schuss.core import kick, refresh
 from schuss.core.integrators import Integrator
-from schuss.core.kernel import Point
+from schuss.core.kernel import Point, Seen
+from schuss.core.weights import hamiltonian
 
 
 class Dynamics(NamedTuple):
@@ -105,6 +106,12 @@ NEWTON = q_dynamics(0)
 def start(xp, dynamics: Dynamics, x, energy, g, normal) -> Point:
     """A point with a fresh velocity and r = 0."""
     return Point(x, dynamics.velocity(xp, normal), xp.zeros_like(energy), energy, g)
+
+
+def observe(xp, state, params) -> Seen:
+    """What a state that begins with a synchronised point shows."""
+    conserved = hamiltonian(state.energy, state.r, params.kappa)
+    return Seen(state.x, state.u, state.r, state.energy, conserved)
 
 
 def flip(point: Point) -> Point:

@@ -10,10 +10,9 @@ and N is data. In between, the chain is where it was last accepted.
 import functools
 from typing import Any, NamedTuple
 
-from schuss.core.dynamics import ESH, Dynamics, leap, start, work
+from schuss.core.dynamics import ESH, Dynamics, leap, observe, start, work
 from schuss.core.integrators import Integrator
-from schuss.core.kernel import Info, Kernel, Noise, Point, Seen, current, everyone, select
-from schuss.core.weights import hamiltonian
+from schuss.core.kernel import Info, Kernel, Noise, Point, current, everyone, select
 
 
 class State(NamedTuple):
@@ -74,10 +73,6 @@ def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
             complete,
         )
         return State(*here, *there, count=count), info
-
-    def observe(xp, state: State, params: Params) -> Seen:
-        conserved = hamiltonian(state.energy, state.r, params.kappa)
-        return Seen(state.x, state.u, state.r, state.energy, conserved)
 
     return Kernel(
         init,

@@ -12,10 +12,10 @@ import functools
 from typing import Any, NamedTuple
 
 from schuss.core import local_step
-from schuss.core.dynamics import ESH, Dynamics, flip, leap, start, work
+from schuss.core.dynamics import ESH, Dynamics, flip, leap, observe, start, work
 from schuss.core.integrators import Integrator
-from schuss.core.kernel import Info, Kernel, Noise, Point, Seen, current, everyone, select
-from schuss.core.weights import hamiltonian
+from schuss.core.kernel import Info, Kernel, Noise, Point, current, everyone, select
+from schuss.core.refresh import forgetting
 
 HOPELESS = 10.0
 """A lookahead with log|s| + W above this is given up: it would hardly ever come back."""
@@ -71,7 +71,7 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
         h, slide, nu, scale = params.step_size, params.slide, params.nu, state.scale
         if local:
             h, slide = (xp.exp(scale) * part for part in (h, slide))
-            nu = xp.sqrt(xp.expm1(slide) / state.x.shape[-1])
+            nu = forgetting(xp, slide, state.x.shape[-1])
         there = leap(xp, grad_fn, dynamics, integrator, there, h, params.kappa)
         count = state.count + 1
         error = work(here, there, params.volume)
@@ -106,10 +106,6 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
         )
         count = xp.where(complete, xp.zeros_like(count), count)
         return State(*here, *there, count=count, s=s, scale=scale), info
-
-    def observe(xp, state: State, params: Params) -> Seen:
-        conserved = hamiltonian(state.energy, state.r, params.kappa)
-        return Seen(state.x, state.u, state.r, state.energy, conserved)
 
     return Kernel(
         init,

@@ -15,6 +15,11 @@ def partial(xp, u, normal, nu):
     return unit(xp, u + nu[..., None] * normal)
 
 
+def forgetting(xp, exponent, dim):
+    """ν of `amount` for arrays of exponents 2ε/L; at 80 nothing is left to forget."""
+    return xp.sqrt(xp.expm1(xp.clip(exponent, max=80.0)) / dim)
+
+
 def amount(step_size, length, dim):
     """ν = √(expm1(2ε/L)/d): a free particle forgets its direction over L, for large d."""
     exponent = 2 * step_size / length
