@@ -146,7 +146,7 @@ def measure(name, seeds, budget, samplers, start):
         )
 
     for sampler in (sampler for sampler in OURS if sampler in samplers):
-        for seed in range(seeds):
+        for seed in seeds:
             init = starts(problem, start, seed)
             counts, bias, flagged, seconds = ours(problem, budget, OURS[sampler], seed, init)
             for count, b2max, flag in zip(counts, bias, flagged, strict=True):
@@ -162,7 +162,7 @@ def measure(name, seeds, budget, samplers, start):
                 print(f"{sampler} on {name}: {type(error).__name__}: {error}")
                 continue
             counts = np.array([limit]) if shared else grid(budget)
-            for seed in range(seeds):
+            for seed in seeds:
                 found = run(seed)
                 # A run whose tuning alone is over its budget is told by its first record, if any.
                 first = found.gradients[0] if found.gradients.size else 0
@@ -264,7 +264,8 @@ def main():
     arguments = parser.parse_args()
     rows = json.loads(arguments.out.read_text()) if arguments.out.exists() else []
     for name in arguments.names:
-        fresh = measure(name, arguments.seeds, BUDGETS[name], arguments.samplers, arguments.start)
+        seeds = range(arguments.seeds)
+        fresh = measure(name, seeds, BUDGETS[name], arguments.samplers, arguments.start)
         done = {(row["target"], row["sampler"]) for row in fresh}
         rows = [row for row in rows if (row["target"], row["sampler"]) not in done]
         rows += condensed(fresh)

@@ -71,7 +71,9 @@ def weighted_trainer(
         iterations=size.iterations,
         data_noise=0.0,
         energy_scale=scale,
-        every=min(50, size.iterations),
+        every=1,  # what was seen up to a divergence is the point here
+        save_every=50,
+        retries=0,
         precision="bf16" if torch.device(device).type == "cuda" else None,
         seed=seed,
         **options,

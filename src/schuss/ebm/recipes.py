@@ -64,7 +64,7 @@ MNIST = Recipe(
     data="mnist",
     features=64,
     samplers={"ESH": ESH(step_size=0.3), "ULA": ULA(step_size=0.01)},
-    energy_scale=2e4,
+    energy_scale=1000.0,
     iterations=600,
     start="uniform",
     noise_chains=1000,

@@ -22,7 +22,8 @@ def rebuild(function, tree) -> Any:
     return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
 
 
-def _copy(into, tree):
+def copy_into(into, tree):
+    """Every tensor of a tree into its place in another."""
     for target, leaf in zip(leaves(into), leaves(tree), strict=True):
         if target is not leaf:
             target.copy_(leaf)
@@ -31,29 +32,34 @@ def _copy(into, tree):
 class Graph:
     """A step captured once as a CUDA graph and replayed on tensors that stay where they are.
 
-    The graph reads the weights where they lie, so an optimiser that updates them in place
-    doesn't invalidate it.
+    `store` leaves the new state and what is gathered where the old ones were. The graph reads the
+    weights where they lie, so an optimiser that updates them in place doesn't invalidate it.
     """
 
-    def __init__(self, advance, inputs):
+    def __init__(self, store, inputs):
         self.inputs = rebuild(torch.clone, inputs)
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(3):
-                advance(*self.inputs)
+                store(*self.inputs)
         torch.cuda.current_stream().wait_stream(stream)
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
-            _copy(self.inputs[:2], advance(*self.inputs))
+            store(*self.inputs)
+
+    @property
+    def noise(self):
+        """Where a replay reads its noise."""
+        return self.inputs[2:4]
 
     def load(self, inputs):
         """Begin a run: everything in its place."""
-        _copy(self.inputs, inputs)
+        copy_into(self.inputs, inputs)
         return self
 
     def __call__(self, state, gathered, noise, uniform, params, frames):
-        """Replay one step with new noise; the state is where the last replay left it."""
-        _copy(self.inputs[2:4], (noise, uniform))
+        """Replay one step; the state is where the last replay left it."""
+        copy_into(self.noise, (noise, uniform))
         self.graph.replay()
         return self.inputs[:2]

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from schuss.core.kernel import Noise, finite
-from schuss.engines.cuda_graph import Graph, leaves, rebuild
+from schuss.engines.cuda_graph import Graph, copy_into, leaves, rebuild
 from schuss.engines.engine import (
     Job,
     Record,
@@ -176,13 +176,14 @@ class Torch:
 
     def _collect(self, job: Job, state, gathered, steps, collection):
         source = _fork(job.source)
-        advance = self._made(_gathering, job.kernel, job.grad_fn, collection)
         graphed = self.compile and state.x.is_cuda
+        make = _storing if graphed else _gathering
+        advance, blank = self._made(make, job.kernel, job.grad_fn, collection), None
         if graphed:
             advance = _graph(advance, job, state, gathered, collection.uniforms)
-        walk = _walk(
-            advance, job, source, state, gathered, _steady(steps, self.compile), collection
-        )
+            blank = advance.noise
+        steady = _steady(steps, self.compile)
+        walk = _walk(advance, job, source, state, gathered, steady, collection, blank)
         for end in walk:
             state, gathered = end
         if graphed:
@@ -212,18 +213,28 @@ def _fork(source):
 
 
 def _noise(job, source, z, t, starting=False):
+    return _drawn(source, t, _blank(job, z, starting=starting))[0]
+
+
+def _blank(job, z, uniforms=0, starting=False):
+    """Where a step's noise goes, and the uniforms of what is collected."""
+    kernel = job.kernel
+    normal = z.new_empty(z.shape) if kernel.normal or starting else None
+    uniform = z.new_empty((len(z), kernel.uniforms)) if kernel.uniforms else None
+    return Noise(normal, uniform), z.new_empty(len(z)) if uniforms else None
+
+
+def _drawn(source, t, blank):
+    """The same tensors with new noise in them, or noise that is given."""
+    noise, uniform = blank
     if isinstance(source, Noise):
-        return injected(source, t)
-    kernel, normal, uniform = job.kernel, None, None
-    if kernel.normal or starting:
-        normal = torch.randn(z.shape, generator=source, dtype=z.dtype, device=z.device)
-    if kernel.uniforms:
-        uniform = _uniform(source, z, (kernel.uniforms,))
-    return Noise(normal, uniform)
-
-
-def _uniform(source, z, shape):
-    return torch.rand((len(z), *shape), generator=source, dtype=z.dtype, device=z.device)
+        return injected(source, t), uniform
+    if noise.normal is not None:
+        noise.normal.normal_(generator=source)
+    for part in (noise.uniform, uniform):
+        if part is not None:
+            part.uniform_(generator=source)
+    return blank
 
 
 def _stepping(kernel, grad_fn):
@@ -241,11 +252,21 @@ def _gathering(kernel, grad_fn, collection):
     return gather
 
 
-def _walk(advance, job, source, state, gathered, steps, collection):
-    """The state and what is gathered, step by step."""
+def _storing(kernel, grad_fn, collection):
+    """A step that writes over its inputs: what computes the new state also stores it."""
+    gather = _gathering(kernel, grad_fn, collection)
+
+    def store(state, gathered, noise, uniform, params, frames):
+        copy_into((state, gathered), gather(state, gathered, noise, uniform, params, frames))
+
+    return store
+
+
+def _walk(advance, job, source, state, gathered, steps, collection, blank=None):
+    """The state and what is gathered, step by step; a graph's noise is drawn where it reads it."""
     for t in steps:
-        noise = _noise(job, source, state.x, t)
-        uniform = _uniform(source, state.x, ()) if collection.uniforms else None
+        into = blank or _blank(job, state.x, collection.uniforms)
+        noise, uniform = _drawn(source, t, into)
         state, gathered = advance(state, gathered, noise, uniform, job.params, job.frames)
         yield state, gathered
 
@@ -303,9 +324,7 @@ MOST_GRAPHS = 8
 
 def _graph(advance, job, state, gathered, uniforms):
     """The graph for tensors of these shapes and weights in these places, captured once."""
-    noise = _noise(job, torch.Generator(state.x.device), state.x, 0)
-    uniform = torch.zeros_like(state.x[:, 0]) if uniforms else None
-    inputs = (state, gathered, noise, uniform, job.params, job.frames)
+    inputs = (state, gathered, *_blank(job, state.x, uniforms), job.params, job.frames)
     weights = tuple(
         tensor.data_ptr()
         for module in modules(job.grad_fn.energy)

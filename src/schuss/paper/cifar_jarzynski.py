@@ -28,7 +28,7 @@ def _compute(settings: Settings, advance: Advance) -> dict[str, Any]:
 
 def _draw(result: dict[str, Any], folder: pathlib.Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
-    figure = Figure(figsize=(6.5, 2.6), layout="constrained")
+    figure = Figure(figsize=(6.5, 2.8), layout="constrained")
     left, right = figure.subplots(1, 2)
     colours = (plotting.look("ULA").colour, plotting.look("ESH").colour)
     for (scale, run), colour in zip(result["runs"].items(), colours, strict=True):
@@ -37,7 +37,7 @@ def _draw(result: dict[str, Any], folder: pathlib.Path) -> list[str]:
         right.plot(_gap(run), color=colour, label=label, linewidth=1)
     left.set(title="Largest weight of a batch", xlabel="iterations", ylim=(0, 1.02))
     right.set(title="E of data − E of negatives (network's units)", xlabel="iterations")
-    left.legend()
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.savefig(folder / f"{NAME}.png")
     return [f"{NAME}.png"]
 
@@ -53,7 +53,7 @@ def _gap(run: dict[str, Any]) -> np.ndarray:
 def _tell(result: dict[str, Any]) -> str:
     lines = [
         f"| energy scale | largest weight at first | after {EARLY} iterations | mean of the last "
-        "half | rolled back | seconds |",
+        "half | iterations | seconds |",
         "|---|---|---|---|---|---|",
     ]
     for scale, run in result["runs"].items():
@@ -63,9 +63,7 @@ def _tell(result: dict[str, Any]) -> str:
             cells = " | ".join(f"{value:.3f}" for value in shown)
         else:
             cells = "– | – | –"
-        lines.append(
-            f"| {float(scale):g} | {cells} | {len(run['rollbacks'])} | {run['seconds']:.0f} |"
-        )
+        lines.append(f"| {float(scale):g} | {cells} | {len(weight)} | {run['seconds']:.0f} |")
     stopped = [f"at scale {float(s):g}" for s, run in result["runs"].items() if run["stopped"]]
     even, scaled = result["runs"]["1"], result["runs"]["20000"]
     text = (

@@ -177,7 +177,7 @@ class Page:
             f"({marks['accuracy']:.1%} accurate), to as many test images: {scales}. It can't be "
             "compared with published FIDs. "
             + (
-                f"Divergences were caught and rolled back {rolled} times."
+                f"Divergences that were caught and rolled back: {rolled}."
                 if rolled
                 else "All runs went to their end, none had to be rolled back."
             )
