@@ -113,6 +113,18 @@ def pose(
     return Problem(chosen, grad_fn, flat, tuple(x.shape[1:]), export, unflatten, restore)
 
 
+def over_devices(problem: Problem, devices: int | None) -> Problem:
+    """The problem with its chains spread over so many devices, or as it is."""
+    if devices is None:
+        return problem
+    count = whole("devices", devices, 1)
+    if problem.engine.name != "jax":
+        raise ValueError(
+            f"devices is for engine='jax', got engine={problem.engine.name!r}; leave it out"
+        )
+    return dataclasses.replace(problem, engine=engines.get("jax", devices=count))
+
+
 def frames(problem: Problem, algorithm: Algorithm, seed) -> tuple:
     """The coordinates that an algorithm moves in: its metric, and one more where there is one."""
     metric = getattr(algorithm, "metric", None)

@@ -16,7 +16,7 @@ def log_ratio(before: np.ndarray, after: np.ndarray) -> np.ndarray:
     offset = np.log(after.shape[1] / before.shape[1])
     low = np.minimum(_least(before), _least(after)) - abs(offset) - 50.0
     high = np.maximum(before.max(axis=1), after.max(axis=1)) + abs(offset) + 50.0
-    for _ in range(80):
+    for _ in range(50):
         r = (low + high) / 2
         balance = expit(before - r[:, None] + offset).sum(axis=1) - expit(
             r[:, None] - after - offset

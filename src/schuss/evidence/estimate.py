@@ -21,7 +21,7 @@ from schuss.evidence.references import Prior, Reference, Uniform
 from schuss.evidence.result import Evidence
 from schuss.evidence.verdict import judge_smc, judge_weights
 from schuss.model import Model
-from schuss.problem import pose
+from schuss.problem import over_devices, pose
 
 LEVEL = 0.95
 FEWEST = 4
@@ -44,6 +44,7 @@ def evidence(
     seed: Any = 0,
     engine: str | Engine = "auto",
     like: Any = None,
+    devices: int | None = None,
     progress: bool = True,
 ) -> Evidence:
     """log Z = log ∫ e^(−E) of a target, a function, or a model's marginal likelihood.
@@ -55,9 +56,10 @@ def evidence(
     limits the work.
     method="jarzynski" is the paper's Algorithm 4 with `sampler` (an un-adjusted `ESH`) for `steps`
     steps: right for low dimensions, and its verdict says where it isn't.
-    `like` is a tensor whose dtype and device the particles shall have. A verdict against the result
-    is a `NotConverged` warning as well. A mode far narrower than all else, which no particle meets
-    on its way, can't be told: let the reference know of it.
+    `like` is a tensor whose dtype and device the particles shall have; with JAX they are spread
+    over `devices` devices, or over all there are where they divide evenly. A verdict against the
+    result is a `NotConverged` warning as well. A mode far narrower than all else, which no particle
+    meets on its way, can't be told: let the reference know of it.
     """
     one_of("method", method, ("smc", "jarzynski"))
     seed, begun = seed_or_generator(seed), time.perf_counter()
@@ -67,6 +69,7 @@ def evidence(
     rng = np.random.default_rng([number, 2])
     draws = _draws(start, rng, particles)
     problem = pose(**given, init=_placed(given, draws, engine, like), seed=seed, engine=engine)
+    problem = over_devices(problem, devices)
     chosen = problem.engine
     space = Space(
         chosen,

@@ -14,9 +14,11 @@ def most_apart(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
     """
     share = weights / weights.sum()
     mean = share @ x
-    scale = np.sqrt(share @ (x - mean) ** 2)
-    z = (x - mean) / np.where(scale > 0, scale, np.inf)
-    kurtosis = np.where(scale > 0, share @ z**4, 3.0)
+    z = x - mean
+    scale = np.sqrt(share @ z**2)
+    z = z / np.where(scale > 0, scale, np.inf)
+    square = z * z  # a fourth power takes ten times as long
+    kurtosis = np.where(scale > 0, share @ (square * square), 3.0)
     chosen = (int(np.argmin(kurtosis)), int(np.argmax(kurtosis)))
     found = [z @ _principal(z, share), *(z[:, i] for i in chosen)]
     apart = [separation(where, share) for where in found]

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from schuss import engines
 from schuss.arguments import one_of, seed_or_generator, whole
+from schuss.problem import over_devices
 from schuss.results import NotConverged, Posterior
 from schuss.sampling import fixed
 from schuss.sampling.course import Course
@@ -125,9 +125,8 @@ def sample(
         seed=seed,
         engine=engine,
     )
-    if devices is not None:
-        question = _over_devices(question, whole("devices", devices, 1))
-    problem = question.problem
+    problem = over_devices(question.problem, devices)
+    question = dataclasses.replace(question, problem=problem)
     if isinstance(sampler, str):
         one_of("sampler", sampler, ("auto",))
     else:
@@ -163,16 +162,6 @@ def sample(
         except KeyboardInterrupt:
             interrupted = True
     return _warned(gather(question, rounds.course, asked, clock, keep, interrupted))
-
-
-def _over_devices(question: Question, devices: int) -> Question:
-    problem = question.problem
-    if problem.engine.name != "jax":
-        raise ValueError(
-            f"devices is for engine='jax', got engine={problem.engine.name!r}; leave it out"
-        )
-    engine = engines.get("jax", devices=devices)
-    return dataclasses.replace(question, problem=dataclasses.replace(problem, engine=engine))
 
 
 def _warned(result: Posterior) -> Posterior:
