@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import chdtri, fdtri
 
 from schuss.diagnostics.vectorised import fast_ess, fast_rhat, nested_rhat, rank_ess_and_rhat
 from schuss.results.checks.evidence import (
@@ -110,15 +111,13 @@ def _disagreement(
 
     Marks in `blamed` the columns whose low ESS is the chains' disagreement.
     """
-    from scipy.stats import chi2
-
     suspects = np.flatnonzero(rhat > RHAT)
     if not suspects.size:
         return []
     suspects = suspects[np.argsort(-rhat[suspects])]
     suspects, unseen = suspects[:WORST], suspects[WORST:]
     halves = 2 * evidence.x.shape[1]
-    quantile = chi2.isf(CHANCE / rhat.size, halves - 1) / (halves - 1)
+    quantile = chdtri(halves - 1, CHANCE / rhat.size) / (halves - 1)
     short, elsewhere = [], []
     for i in suspects.tolist():
         own = _own_ess(column(i), evidence.weights)
@@ -213,9 +212,7 @@ def _nested(evidence: Evidence, centred: np.ndarray) -> Found:
 
 def _nested_chance(groups: int, size: int, columns: int) -> float:
     """What B/W reaches by chance with one effective draw a chain, over all columns."""
-    from scipy.stats import f
-
-    return float(f.isf(CHANCE / columns, groups - 1, groups * (size - 1))) / size
+    return float(fdtri(groups - 1, groups * (size - 1), 1 - CHANCE / columns)) / size
 
 
 def moments(kept_moments, kept: np.ndarray, names: tuple[str, ...]) -> Found:

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from scipy.special import stdtrit
 
 from schuss.diagnostics.vectorised import fast_ess
 from schuss.results.checks.evidence import (
@@ -27,8 +28,6 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
     Where the `ess` (dim,) of a coordinate is low, a spread not yet explored explains values from 0
     to `VIRIAL_FEW`, and that is reported already.
     """
-    from scipy.stats import t as student
-
     if evidence.gradient is None:
         return Found([], {}, [])
     x, g, w = evidence.x, evidence.gradient, evidence.weights
@@ -75,7 +74,7 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
         spread = np.einsum("tc,tc->", p, (product[:, :, i] - values[i]) ** 2)
         # A sample with too little spread also has too small an error: the one at 1 is meant.
         error = math.sqrt(float(spread) / effective) / min(1.0, max(abs(float(values[i])), 0.1))
-        if off[i] > student.isf(CHANCE / 2 / values.size, effective - 1) * error:
+        if off[i] > -stdtrit(effective - 1, CHANCE / 2 / values.size) * error:
             bad.append((i, error))
     if not bad:
         return Found([], numbers, notes)
