@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from schuss import checkpoint as module
-from schuss.checkpoint import Checkpoint, CheckpointError, fingerprint
+from schuss.checkpoint import Checkpoint, CheckpointError, chunks, fingerprint, spec
 
 IDENTITY = {"model": "abc", "settings": {"step_size": 0.1, "chains": 3}, "version": "1"}
 
@@ -51,7 +51,7 @@ def some(shape, dtype):
 
 def run(path, windows, chunk_rows=5):
     """Go on from wherever the checkpoint is, up to a number of windows."""
-    module.CHUNK_ROWS = chunk_rows
+    spec.CHUNK_ROWS = chunk_rows
     with Checkpoint.open(path, IDENTITY) as checkpoint:
         found = checkpoint.load()
         first = found[0]["windows"] if found else 0
@@ -78,7 +78,7 @@ def check(path, least=0):
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
     """Chunks of five rows, which windows of one to seven fill, overflow and leave half full."""
-    monkeypatch.setattr(module, "CHUNK_ROWS", 5)
+    monkeypatch.setattr(spec, "CHUNK_ROWS", 5)
 
 
 @pytest.fixture
@@ -133,9 +133,9 @@ def test_rows_come_back_as_they_were(path, axis):
 
 def test_lazy_rows_read_only_the_chunks_they_are_in(path, monkeypatch):
     read = []
-    original = module._read_chunk
+    original = chunks.read_chunk
     monkeypatch.setattr(
-        module, "_read_chunk", lambda *args: read.append(args[2]) or original(*args)
+        "schuss.checkpoint.rows.read_chunk", lambda *args: read.append(args[2]) or original(*args)
     )
     with Checkpoint.open(path, IDENTITY) as checkpoint:
         checkpoint.commit({}, {"x": np.zeros((3, 100, 2))})

@@ -5,6 +5,7 @@ import pytest
 
 from schuss import targets
 from schuss.problem import pose
+from schuss.sampling import packing
 from schuss.sampling.course import Course
 from schuss.sampling.field import Field
 from schuss.tuning import slopes
@@ -55,7 +56,7 @@ def test_a_local_run_goes_on_as_it_was():
     run = follow(course("brownian"), 6000)
     assert run.local and run.phase == "adapting"
     other = course("brownian")
-    other.unpack(run.pack(), None)
+    packing.unpack(other, packing.pack(run), None)
     follow(run, 9000)
     follow(other, 9000)
     np.testing.assert_array_equal(run.x, other.x)

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from schuss.coordinates import Diagonal, LowRank
 from schuss.core import adaptive, local_step, persistent
 from schuss.core.dynamics import ESH
 from schuss.core.integrators import LEAPFROG, MINIMAL_NORM
@@ -68,14 +67,6 @@ SHORTER = 0.7
 
 SPREAD = 0.1
 """How much the logarithms of local steps vary."""
-
-
-PLAIN = (
-    *("phase", "window", "x", "u", "energy", "g", "step", "length", "gradients", "history"),
-    *("adjusted", "refits", "restarted", "ess", "rhat", "divergences", "accepted", "sizes", "thin"),
-    *("local", "knee", "tried"),
-)
-"""What a run knows besides its draws, by name."""
 
 
 class Course:
@@ -462,42 +453,6 @@ class Course:
         self.x, self.g = rows.x(-1), rows.g(-1)
         self.energy = np.asarray(rows.energy[-1], float)
         self.u = np.asarray(self.field.engine.to_numpy(state.u), float)
-
-    def pack(self, skip: int = 0) -> dict[str, Any]:
-        """All that the run knows, as arrays and plain values; draws without the first `skip`."""
-        packed: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
-        packed["rng"] = self.rng.bit_generator.state
-        packed["metric"] = type(self.metric).__name__
-        packed.update({f"metric.{k}": part for k, part in enumerate(self.metric)})
-        host = self.field.engine.to_numpy
-        state = () if self.state is None else tuple(host(part) for part in self.state)
-        packed["state"] = len(state)
-        packed.update({f"state.{k}": part for k, part in enumerate(state)})
-        packed["steps_tuning"] = np.concatenate([*self.steps_tuning, np.empty(0)])
-        packed["same"] = self.archive is self.tuning
-        packed["before"] = self.adapted is not None
-        if self.adapted is not None:
-            packed.update(self.adapted.pack("adapted"))
-        packed.update(self.tuning.pack("tuning"))
-        if not packed["same"]:
-            packed.update(self.archive.pack("archive", skip))
-        return packed
-
-    def unpack(self, packed: dict[str, Any], rows: dict[str, np.ndarray] | None) -> None:
-        """Be the run that was packed."""
-        for name in PLAIN:
-            setattr(self, name, packed[name])
-        self.rng.bit_generator.state = packed["rng"]
-        kind = {"Diagonal": Diagonal, "LowRank": LowRank}[packed["metric"]]
-        self.metric = kind(*(packed[f"metric.{k}"] for k in range(len(kind._fields))))
-        parts = [packed[f"state.{k}"] for k in range(packed["state"])]
-        kind = persistent.State if self.exactly else adaptive.State
-        self.state = kind(*parts) if parts else None
-        self.steps_tuning = [packed["steps_tuning"]]
-        self.tuning = Archive.unpack(packed, "tuning")
-        self.adapted = Archive.unpack(packed, "adapted") if packed["before"] else None
-        same = packed["same"]
-        self.archive = self.tuning if same else Archive.unpack(packed, "archive", rows)
 
     def _note(self, **more):
         self.history.append(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from schuss.coordinates.hierarchical import Hierarchical
+from schuss.sampling import packing
 from schuss.sampling.course import Course
 from schuss.tuning import reparametrise
 
@@ -49,7 +50,7 @@ class Rounds:
         packed = {"next": self.next, "changes": self.changes, "charted": frame is not None}
         if frame is not None:
             packed.update({f"chart.{k}": part for k, part in enumerate(frame)})
-        return packed | self.course.pack(skip)
+        return packed | packing.pack(self.course, skip)
 
     def unpack(self, packed: dict[str, Any], rows: dict[str, np.ndarray] | None) -> None:
         """Be the run that was packed."""
@@ -60,7 +61,7 @@ class Rounds:
             old = self.course
             field = dataclasses.replace(old.field, chart=(frame,))
             self.course = Course(field, old.x, exact=old.exact, descent=False, freeze=old.freeze)
-        self.course.unpack(packed, rows)
+        packing.unpack(self.course, packed, rows)
 
     def better(self, course: Course) -> Course | None:
         """The run in better coordinates, or None where it should go on as it is."""
