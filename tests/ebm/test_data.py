@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from schuss.ebm import data
@@ -79,3 +80,10 @@ def test_what_is_refused(tmp_path):
         data.mnist(tmp_path / "p.npz")
     with pytest.raises(ValueError, match="offsets that don't divide its blob"):
         data.decoded(np.zeros(4, np.uint8), np.asarray([0, 2]))
+
+
+def test_bytes_come_back_from_floats():
+    """Every byte, exactly; what lies outside of [−1, 1] is clipped."""
+    pixels = np.arange(256, dtype=np.uint8).reshape(1, 1, 16, 16)
+    np.testing.assert_array_equal(data.as_bytes(data.scaled(pixels)), pixels)
+    np.testing.assert_array_equal(data.as_bytes(torch.tensor([-3.0, 3.0])), [0, 255])

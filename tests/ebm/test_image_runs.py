@@ -10,7 +10,9 @@ import torch
 
 from schuss.algorithms import ESH, ULA
 from schuss.ebm import jarzynski_runs, joint_runs
-from schuss.ebm.persistent import main, ruler_of, run, run_all
+from schuss.ebm.persistent import main, run_all
+from schuss.ebm.recipe_parts import ruler_of
+from schuss.ebm.recipe_run import run_recipe
 from schuss.ebm.recipes import RECIPES, changed, longer, smaller
 from schuss.ebm.trainer import Trainer
 from schuss.ebm.wide_resnet import WideResNet, load_jem
@@ -39,12 +41,12 @@ def images():
 
 def test_a_stopped_run_goes_on_to_the_same_numbers(images, tmp_path):
     ruler = ruler_of(TINY, images, tmp_path, "cpu", lambda done: None)
-    whole = run(TINY, images, ruler, "ESH", 0, tmp_path / "whole")
+    whole = run_recipe(TINY, images, ruler, "ESH", 0, tmp_path / "whole")
     assert whole is not None
     at = dataclasses.replace(TINY, looks=1)
     said = []
     # Time is up after the first look at the clock, which comes when there is a state to save.
-    stopped = run(
+    stopped = run_recipe(
         at,
         images,
         ruler,
@@ -55,7 +57,7 @@ def test_a_stopped_run_goes_on_to_the_same_numbers(images, tmp_path):
         advance=said.append,
     )
     assert stopped is None and "stopped" in said[-1]
-    resumed = run(TINY, images, ruler, "ESH", 0, tmp_path / "cut")
+    resumed = run_recipe(TINY, images, ruler, "ESH", 0, tmp_path / "cut")
     assert resumed is not None
     assert resumed["distance"] == pytest.approx(whole["distance"], rel=1e-6)
     assert resumed["distance_from_noise"] == pytest.approx(whole["distance_from_noise"], rel=1e-6)
@@ -78,7 +80,7 @@ def test_a_long_run_has_a_name_and_an_ensemble(images, tmp_path, monkeypatch):
     monkeypatch.setattr("schuss.ebm.persistent.load_images", lambda recipe, path: images)
     long = dataclasses.replace(longer(TINY), iterations=8, looks=4, ensemble=2)
     options = {"samplers": ["ESH"], "seeds": [0], "label": "long"}
-    cut = run_all(long, None, tmp_path, minutes=1e-5, **options)
+    cut = run_all(long, None, tmp_path, until=time.monotonic() + 6e-4, **options)
     assert not cut["finished"]
     (made,) = run_all(long, None, tmp_path, **options)["runs"]
     assert made["name"] == "ESH-long" and (tmp_path / "ESH-long.json").exists()

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from schuss.ebm.data import Images, scaled
+from schuss.ebm.randomness import seeded
 
 MOMENTUM, DECAY, SMOOTHING = 0.9, 5e-4, 0.1
 
@@ -88,8 +89,7 @@ def train_classifier(
     device = torch.device(device)
     x, y = scaled(images.train, device), torch.as_tensor(images.train_labels).to(device)
     generator = torch.Generator(device).manual_seed(seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         net = FeatureClassifier(images.shape[0], width, int(y.max()) + 1)
     net = net.to(device, memory_format=torch.channels_last).train()  # pyright: ignore
     batch = min(batch, len(x))

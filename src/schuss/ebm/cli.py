@@ -92,11 +92,9 @@ def _say(text: str) -> None:
 
 
 def _device(name: str) -> str:
-    import torch
+    from schuss.ebm.machine import best_device
 
-    if name != "auto":
-        return name
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return best_device(None if name == "auto" else name)
 
 
 def _processes(device: str):

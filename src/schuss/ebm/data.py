@@ -6,6 +6,7 @@ Nothing is downloaded, and nothing that can execute code (a pickle) is read. Pix
 
 import itertools
 import pathlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,25 @@ def scaled(pixels: np.ndarray, device: Any = None):
     import torch
 
     return torch.as_tensor(pixels).to(device).float() / 127.5 - 1
+
+
+def clipped(x):
+    """A tensor of images as they would be shown: float32 in [−1, 1]."""
+    return x.float().clamp(-1, 1)
+
+
+def as_bytes(x) -> np.ndarray:
+    """A tensor of images as bytes again: p = 127.5(x + 1), clipped and rounded."""
+    import torch
+
+    return ((clipped(x) + 1) * 127.5).round().to(torch.uint8).contiguous().cpu().numpy()
+
+
+def from_path(load: Callable[..., Images], path: pathlib.Path | None, name: str) -> Images:
+    """What `load` finds at the path that a command was given."""
+    if path is None:
+        raise ValueError(f"data must be given for {name}; pass --data PATH")
+    return load(path)
 
 
 def digits(path: str | pathlib.Path | None = None, seed: int = 0) -> Images:

@@ -49,6 +49,11 @@ class History:
         """E₊ − E₋, which says whether training is alive but nothing of the quality."""
         return self.energy_data - self.energy_negative
 
+    @property
+    def setbacks(self) -> list[str]:
+        """The rollbacks in words: where training diverged, and why."""
+        return [f"{rollback.iteration}: {rollback.cause}" for rollback in self.rollbacks]
+
     def __len__(self) -> int:
         return len(self.losses)
 

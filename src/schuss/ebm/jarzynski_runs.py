@@ -7,32 +7,23 @@ are weighted by −E(x_t) − (d−1)r_t, which is exact at any step size. The l
 of each batch is the figure's diagnosis. Where time was up, the same command goes on.
 """
 
-import json
 import math
 import pathlib
 import shutil
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from schuss.algorithms import ESH
-from schuss.ebm.data import Images, cifar10, scaled
+from schuss.ebm.continued import spent, train
+from schuss.ebm.data import Images, as_bytes, cifar10, from_path, scaled
 from schuss.ebm.divergence import DivergenceError
-from schuss.ebm.machine import machine
+from schuss.ebm.machine import best_device, inner_precision, machine
 from schuss.ebm.networks import ConvEnergy
-from schuss.ebm.persistent import as_bytes, plain, write
-from schuss.ebm.run_command import (
-    FINISHED,
-    UNFINISHED,
-    run_parser,
-    sized,
-    spent,
-    timed,
-    train,
-)
+from schuss.ebm.randomness import seeded
+from schuss.ebm.results import plain, there_already, write
+from schuss.ebm.run_command import session, sized, sized_parser, tell_end
 from schuss.ebm.trainer import Trainer
 
 SCALES = (1.0, 2e4)
@@ -55,8 +46,7 @@ def weighted_trainer(
 ) -> Trainer:
     """The paper's setting: no noise on the data, Adam 1e-3, fresh chains, weighted negatives."""
     channels, side, _ = images.shape
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         net = ConvEnergy(size.features, channels, side).to(device)
     return Trainer(
         net,
@@ -74,7 +64,7 @@ def weighted_trainer(
         every=1,  # what was seen up to a divergence is the point here
         save_every=50,
         retries=0,
-        precision="bf16" if torch.device(device).type == "cuda" else None,
+        precision=inner_precision(device),
         seed=seed,
         **options,
     )
@@ -98,35 +88,30 @@ def run_weighted(
     """
     size = size or Size()
     kept = work / "jarzynski.json"
-    if kept.exists():
-        for scale in SCALES:
-            advance(f"scale {scale:g}: there already")
-        return json.loads(kept.read_text())
-    if images is None:
-        if path is None:
-            raise ValueError("data must be given for CIFAR-10; pass --data PATH")
-        images = cifar10(path)
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    made = there_already(kept, advance, *(f"scale {scale:g}" for scale in SCALES))
+    if made is not None:
+        return made
+    images = from_path(cifar10, path, "CIFAR-10") if images is None else images
+    device = best_device(device)
     told: dict[str, Any] = {"seed": seed, **size._asdict(), "machine": machine(device), "runs": {}}
     for scale in SCALES:
-        made = work / f"scale-{scale:g}.json"
-        if made.exists():
-            advance(f"scale {scale:g}: there already")
-        else:
-            place = work / f"scale-{scale:g}.checkpoint"
-            options: dict[str, Any] = {"folder": place, "progress": progress}
-            trainer = weighted_trainer(images, size, scale, device, seed, **options)
+        file, place = work / f"scale-{scale:g}.json", work / f"scale-{scale:g}.checkpoint"
+        run = there_already(file, advance, f"scale {scale:g}")
+        if run is None:
+            trainer = weighted_trainer(
+                images, size, scale, device, seed, folder=place, progress=progress
+            )
             if progress:
                 print(f"scale {scale:g}: {size.iterations} iterations of {size.steps} steps")
             run = _run(trainer, until)
             if run is None:
                 return None
             pictures = as_bytes(trainer.from_noise(16, rounds=1, seed=seed))
-            np.savez_compressed(made.with_suffix(".npz"), noise=pictures)
-            write(made, run)
+            np.savez_compressed(file.with_suffix(".npz"), noise=pictures)
+            write(file, run)
             shutil.rmtree(place, ignore_errors=True)
             advance(f"scale {scale:g}: largest weight {run['max_weight'][-1:]}")
-        told["runs"][f"{scale:g}"] = json.loads(made.read_text())
+        told["runs"][f"{scale:g}"] = run
     write(kept, told)
     return told
 
@@ -143,7 +128,7 @@ def _run(trainer: Trainer, until: float) -> dict[str, Any] | None:
     history = trainer.history
     shown = ("max_weight", "energy_data", "energy_negative", "delta", "energy_error")
     return {key: plain(getattr(history, key)) for key in shown} | {
-        "rollbacks": [f"{r.iteration}: {r.cause}" for r in history.rollbacks],
+        "rollbacks": history.setbacks,
         "stopped": stopped,
         "seconds": spent(trainer.folder),
     }
@@ -151,16 +136,10 @@ def _run(trainer: Trainer, until: float) -> dict[str, Any] | None:
 
 def main() -> None:
     """The command, without any library that a GPU machine may lack."""
-    given = run_parser("CIFAR-10 with Jarzynski's weights.").parse_args()
-    told = run_weighted(
-        given.data,
-        given.work,
-        size=sized(given, Size(), SMALL),
-        until=time.monotonic() + 60 * given.minutes,
-        progress=True,
-        advance=timed(),
-    )
-    print(FINISHED if told else UNFINISHED)
+    given = sized_parser("CIFAR-10 with Jarzynski's weights.").parse_args()
+    size = sized(given, Size(), SMALL)
+    told = run_weighted(given.data, given.work, size=size, **session(given))
+    tell_end(told is not None)
 
 
 if __name__ == "__main__":

@@ -54,3 +54,11 @@ class JointEnergy(nn.Module):
         loss = label + weight * weighted_loss(data, negative, weights, regularise)
         accuracy = (logits[: len(x)].argmax(1) == y).float().mean()
         return Terms(loss, data, negative, accuracy)
+
+
+def check_labels(net: nn.Module, labels) -> None:
+    """Refuse labels for a net that has no use for them, and a joint model without."""
+    if labels is not None and not isinstance(net, JointEnergy):
+        raise ValueError("labels need a net that is a JointEnergy; wrap the classifier in it")
+    if labels is None and isinstance(net, JointEnergy):
+        raise ValueError("a JointEnergy is trained with labels; pass data=(x, y)")

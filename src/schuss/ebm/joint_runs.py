@@ -8,7 +8,6 @@ noise and from the buffer. `--checkpoint FILE` takes the original WRN-28-10 inst
 up, the same command goes on from what is in the folder.
 """
 
-import json
 import math
 import pathlib
 import shutil
@@ -22,20 +21,14 @@ from torch import Tensor
 
 from schuss.algorithms import ESH, HMC, MALA, ULA, Algorithm, NoseHoover
 from schuss.ebm.buffer import ReplayBuffer
-from schuss.ebm.data import Images, cifar10, scaled
+from schuss.ebm.continued import spent, train
+from schuss.ebm.data import Images, as_bytes, cifar10, from_path, scaled
 from schuss.ebm.joint import JointEnergy
-from schuss.ebm.machine import machine
+from schuss.ebm.machine import best_device, inner_precision, machine
 from schuss.ebm.networks import ResidualClassifier
-from schuss.ebm.persistent import as_bytes, plain, write
-from schuss.ebm.run_command import (
-    FINISHED,
-    UNFINISHED,
-    run_parser,
-    sized,
-    spent,
-    timed,
-    train,
-)
+from schuss.ebm.randomness import seeded
+from schuss.ebm.results import plain, stride, there_already, write
+from schuss.ebm.run_command import session, sized, sized_parser, tell_end
 from schuss.ebm.trainer import Trainer
 from schuss.ebm.wide_resnet import load_jem
 from schuss.trajectory import trajectory
@@ -68,8 +61,7 @@ SMALL = Size(width=4, iterations=10, batch=16, steps=3, buffer=64, chains=4, gra
 
 def joint_trainer(images: Images, size: Size, device: Any, seed: int, **options: Any) -> Trainer:
     """Cross-entropy and contrastive divergence together, from a uniform start."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         net = ResidualClassifier(10, images.shape[0], size.width).to(device)
     buffer = ReplayBuffer(size.buffer, images.shape, reinit=0.05, seed=seed, device=device)
     labels = torch.as_tensor(images.train_labels).to(device)
@@ -88,7 +80,7 @@ def joint_trainer(images: Images, size: Size, device: Any, seed: int, **options:
         data_noise=0.03,
         flip=True,
         energy_scale=SCALE,
-        precision="bf16" if torch.device(device).type == "cuda" else None,
+        precision=inner_precision(device),
         seed=seed,
         **options,
     )
@@ -154,41 +146,23 @@ def run_joint(
     None where `until` (on the clock of time.monotonic) came before training was done.
     """
     size = size or Size()
-    kept = work / "jem.json"
-    if kept.exists():
-        advance("there already")
-        return json.loads(kept.read_text())
-    if images is None:
-        if path is None:
-            raise ValueError("data must be given for JEM; pass --data PATH")
-        images = cifar10(path)
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    place = work / "jem.checkpoint"
-    told: dict[str, Any] = {"seed": seed, "chains": size.chains, "gradients": size.gradients}
+    kept, place = work / "jem.json", work / "jem.checkpoint"
+    made = there_already(kept, advance, "JEM")
+    if made is not None:
+        return made
+    images = from_path(cifar10, path, "JEM") if images is None else images
+    device = best_device(device)
     if checkpoint is None:
-        options: dict[str, Any] = {"folder": place, "progress": progress}
-        trainer = joint_trainer(images, size, device, seed, **options)
+        trainer = joint_trainer(images, size, device, seed, folder=place, progress=progress)
         advance(f"JEM: {size.iterations} iterations of {size.steps} steps, batch {size.batch}")
         if not train(trainer, until):
             advance(f"JEM: stopped at iteration {trainer.iteration}")
             return None
-        net, history = trainer.averaged, trainer.history
-        assert isinstance(net, JointEnergy) and trainer.buffer is not None
-        buffer, every = trainer.buffer.x, max(1, len(history) // 200)
-        told |= {
-            "network": f"residual, width {size.width}",
-            "rollbacks": [f"{r.iteration}: {r.cause}" for r in history.rollbacks],
-            "every": every,
-            "losses": plain(history.losses[::every]),
-            "train_accuracy": plain(history.accuracy[::every]),
-        }
+        net, buffer, about = _trained(trainer, size)
     else:
-        loaded, held = load_jem(checkpoint)
-        net = JointEnergy(loaded).to(device).eval().requires_grad_(False)
-        if held is None:
-            raise ValueError(f"checkpoint {str(checkpoint)!r} holds no replay buffer")
-        buffer = held.float().to(device)
-        told |= {"network": "WRN-28-10, loaded"}
+        net, buffer, about = _loaded(checkpoint, device)
+    told: dict[str, Any] = {"seed": seed, "chains": size.chains, "gradients": size.gradients}
+    told |= about
     following = time.monotonic()
     told["accuracy"] = test_accuracy(net, images)
     told["seconds_training"] = spent(place)
@@ -216,26 +190,49 @@ def run_joint(
     return told
 
 
+class Model(NamedTuple):
+    """A joint model, the chains of its buffer, and what is told of it."""
+
+    net: JointEnergy
+    buffer: Tensor
+    about: dict[str, Any]
+
+
+def _trained(trainer: Trainer, size: Size) -> Model:
+    net, history = trainer.averaged, trainer.history
+    assert isinstance(net, JointEnergy) and trainer.buffer is not None
+    every = stride(len(history))
+    about = {
+        "network": f"residual, width {size.width}",
+        "rollbacks": history.setbacks,
+        "every": every,
+        "losses": plain(history.losses[::every]),
+        "train_accuracy": plain(history.accuracy[::every]),
+    }
+    return Model(net, trainer.buffer.x, about)
+
+
+def _loaded(checkpoint: pathlib.Path, device: Any) -> Model:
+    """The original's."""
+    loaded, held = load_jem(checkpoint)
+    net = JointEnergy(loaded).to(device).eval().requires_grad_(False)
+    if held is None:
+        raise ValueError(f"checkpoint {str(checkpoint)!r} holds no replay buffer")
+    return Model(net, held.float().to(device), {"network": "WRN-28-10, loaded"})
+
+
 def _number(value: float | None) -> str:
     return "none" if value is None or not math.isfinite(value) else f"{value:.3f}"
 
 
 def main() -> None:
     """The command, without any library that a GPU machine may lack."""
-    parser = run_parser("JEM: energy over time of samplers.")
+    parser = sized_parser("JEM: energy over time of samplers.")
     parser.add_argument("--checkpoint", type=pathlib.Path)
     given = parser.parse_args()
-    size = sized(given, Size(), SMALL)
-    told = run_joint(
-        given.data,
-        given.work,
-        size=size,
-        checkpoint=given.checkpoint,
-        until=time.monotonic() + 60 * given.minutes,
-        progress=True,
-        advance=timed(),
-    )
-    print(FINISHED if told else UNFINISHED)
+    options: dict[str, Any] = {"size": sized(given, Size(), SMALL), **session(given)}
+    told = run_joint(given.data, given.work, checkpoint=given.checkpoint, **options)
+    tell_end(told is not None)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,31 @@
-"""Where a run was made."""
+"""The device of a run: which one, how it computes, and how it is told of."""
 
+import contextlib
 import platform
+from typing import Any
 
 import torch
+
+
+def best_device(given: Any = None) -> Any:
+    """The device that was asked for, or a GPU where there is one."""
+    return given or ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def inner_precision(device: torch.device | str) -> str | None:
+    """The Trainer's `precision` for images: "bf16" on a GPU."""
+    return "bf16" if torch.device(device).type == "cuda" else None
+
+
+@contextlib.contextmanager
+def tuned():
+    """cuDNN looks for its fastest kernels, which pays as shapes never change."""
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = True
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
 
 
 def machine(device: torch.device | str | None = None) -> str:

@@ -3,7 +3,8 @@
 import math
 
 import torch
-from torch import distributed
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
 
 
 def active() -> bool:
@@ -28,6 +29,14 @@ def mean(values: torch.Tensor) -> torch.Tensor:
     total = values.clone()
     distributed.all_reduce(total)
     return total / world()
+
+
+def parallel(module: nn.Module, device: torch.device) -> nn.Module:
+    """The module, its gradients averaged over processes where there are several."""
+    if world() == 1:
+        return module
+    devices = [device] if device.type == "cuda" else None
+    return DistributedDataParallel(module, device_ids=devices)
 
 
 def wait() -> None:

@@ -31,3 +31,13 @@ def energy_scale(given: float | str, net, sampler: Algorithm, x: torch.Tensor) -
         )
     kappa = x[0].numel() if sampler.kappa is None else sampler.kappa
     return TURN * kappa / (float(sampler.step_size) * size)
+
+
+def check_turn(turn: float, most: float, scale: float) -> None:
+    """Refuse a scale at which the first steps of training turn by more than `most`."""
+    if turn > most:
+        better = float(f"{scale * TURN / turn:.2g}")
+        raise ValueError(
+            f"energy_scale is too large for this net: a sampler step turns by δ = {turn:.3g} "
+            f"in the first iteration; pass energy_scale={better:g} or 'auto'"
+        )

@@ -1,6 +1,5 @@
 """The training loop: negatives by a sampler, one step of the optimiser, over and over."""
 
-import contextlib
 import logging
 import math
 import pathlib
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 
 from schuss.algorithms import ESH, Algorithm
 from schuss.arguments import corners, one_of, positive, seed_or_generator, whole
@@ -22,7 +20,8 @@ from schuss.ebm.divergence import DivergenceError, Limits, cause
 from schuss.ebm.ema import EMA
 from schuss.ebm.examples import Examples
 from schuss.ebm.history import STATISTICS, History
-from schuss.ebm.joint import JointEnergy
+from schuss.ebm.joint import check_labels
+from schuss.ebm.machine import tuned
 from schuss.ebm.negatives import Drawer
 from schuss.ebm.objective import Objective
 from schuss.ebm.pictures import drawable, picture
@@ -31,6 +30,7 @@ from schuss.ebm.recovery import Recovery
 from schuss.ebm.schedule import optimiser as make_optimiser
 from schuss.ebm.schedule import schedule
 from schuss.ebm.still import Still, channels_last
+from schuss.ebm.trained_net import broken, trainable, training
 from schuss.ebm.watch import watching
 
 log = logging.getLogger("schuss.ebm")
@@ -104,7 +104,7 @@ class Trainer:
         config: Any = None,
         progress: bool = False,
     ):
-        self.net, self.parameters = net, _trainable(net)
+        self.net, self.parameters = net, trainable(net)
         device, dtype = self.parameters[0].device, self.parameters[0].dtype
         one_of("precision", precision, tuple(PRECISIONS))
         one_of("weighting", weighting, (None, "jarzynski"))
@@ -120,7 +120,7 @@ class Trainer:
         self.config, self.progress = config, progress
 
         examples = Examples(data, device, dtype, noise=data_noise, flip=flip)
-        _check_labels(net, examples)
+        check_labels(net, examples.labels)
         sampler = ESH(step_size=0.5) if sampler is None else sampler
         if getattr(sampler, "box", None) is not None:
             lower, upper = corners(sampler.box, examples.shape)
@@ -128,7 +128,7 @@ class Trainer:
         if len(examples.shape) == 3 and device.type == "cuda":
             channels_last(net)
         inside = PRECISIONS[precision]
-        self._objective = _parallel(
+        self._objective = ranks.parallel(
             Objective(net, regularise=regularise, joint_weight=joint_weight, precision=inside),
             device,
         )
@@ -199,7 +199,7 @@ class Trainer:
         if not self.recovery.ready:
             self.recovery.remember(self.iteration, self._tensors())
         shown = watching(self.progress and ranks.rank() == 0, self.iteration, end)
-        with _training(self.net), _tuned(), shown as watch:
+        with training(self.net), tuned(), shown as watch:
             try:
                 self._loop(end, minutes, watch)
             except KeyboardInterrupt:
@@ -267,7 +267,9 @@ class Trainer:
         host = ranks.mean(torch.cat((numbers.reshape(-1), flags))).double().cpu().numpy()
         rows, late, finite = host[:-2].reshape(numbers.shape), bool(host[-2]), np.isfinite(host[-1])
         found = cause(rows, self.limits)
-        self._check_scale(rows)
+        if self.iteration == len(rows):  # nothing was learned yet
+            turn = rows[0, STATISTICS.index("delta")]
+            scale.check_turn(turn, self.limits.delta, self.energy_scale)
         if found is None and finite:
             self._rows = np.concatenate((self._rows, rows))
             self.recovery.praise()
@@ -277,20 +279,10 @@ class Trainer:
         self._go_back(self.iteration - len(rows) + row + 1, shown)
         return False, late
 
-    def _check_scale(self, rows: np.ndarray) -> None:
-        """Refuse an energy scale at which the sampler fails before anything was learned."""
-        turn = rows[0, STATISTICS.index("delta")]
-        if self.iteration == len(rows) and turn > self.limits.delta:
-            better = float(f"{self.energy_scale * scale.TURN / turn:.2g}")
-            raise ValueError(
-                f"energy_scale is too large for this net: a sampler step turns by δ = {turn:.3g} "
-                f"in the first iteration; pass energy_scale={better:g} or 'auto'"
-            )
-
     def _go_back(self, iteration: int, shown: str | None) -> None:
         """Report a divergence and return to a good state."""
-        broken = [name for name, p in self.net.named_parameters() if not p.isfinite().all()]
-        named = f"weights that are not finite in {', '.join(broken[:3])}" if broken else None
+        names = ", ".join(broken(self.net)[:3])
+        named = f"weights that are not finite in {names}" if names else None
         found = "; ".join(part for part in (shown, named) if part) or "weights that overflow"
         back_to, tensors = self.recovery.go_back(iteration, found)
         self._restore(back_to, tensors)
@@ -417,58 +409,3 @@ class Trainer:
             picture(folder / "buffer.png", self.buffer.x[:PICTURED])
         seed = key(self.seed, self.iteration)
         picture(folder / "noise.png", self.from_noise(PICTURED, seed=seed))
-
-
-def _trainable(net) -> list[nn.Parameter]:
-    if not isinstance(net, nn.Module):
-        raise TypeError(f"net must be a torch.nn.Module, got {type(net).__name__}")
-    parameters = [p for p in net.parameters() if p.requires_grad]
-    if not parameters:
-        raise ValueError(
-            "net has no parameter that requires gradients, so there is nothing to train; call "
-            "net.requires_grad_(True)"
-        )
-    devices = {p.device for p in net.parameters()}
-    if len(devices) > 1:
-        raise ValueError(
-            f"net's parameters are on several devices, {', '.join(sorted(map(str, devices)))}; "
-            "move it to one, e.g. net.to('cpu')"
-        )
-    return parameters
-
-
-def _check_labels(net, examples: Examples) -> None:
-    if examples.labels is not None and not isinstance(net, JointEnergy):
-        raise ValueError("labels need a net that is a JointEnergy; wrap the classifier in it")
-    if examples.labels is None and isinstance(net, JointEnergy):
-        raise ValueError("a JointEnergy is trained with labels; pass data=(x, y)")
-
-
-def _parallel(objective: Objective, device: torch.device) -> nn.Module:
-    if ranks.world() == 1:
-        return objective
-    devices = [device] if device.type == "cuda" else None
-    return DistributedDataParallel(objective, device_ids=devices)
-
-
-@contextlib.contextmanager
-def _training(net: nn.Module):
-    """Training mode inside; afterwards as it was."""
-    modes = [(part, part.training) for part in net.modules()]
-    net.train()
-    try:
-        yield
-    finally:
-        for part, training in modes:
-            part.training = training
-
-
-@contextlib.contextmanager
-def _tuned():
-    """cuDNN looks for its fastest kernels, which pays as shapes never change."""
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = True
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.benchmark = before
