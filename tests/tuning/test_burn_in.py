@@ -54,12 +54,22 @@ def test_every_chain_has_a_say(before, last, over):
     assert burn_in.over(means, DIM) is over
 
 
-def test_stragglers_are_ten_sigma_above_the_median():
+def test_lost_are_ten_sigma_above_the_median():
     energy = np.array([0.0, 1.0, -2.0, 9.5 * SIGMA, 10.7 * SIGMA])
-    np.testing.assert_array_equal(
-        burn_in.stragglers(energy, DIM), [False, False, False, False, True]
-    )
-    assert not burn_in.stragglers(np.array([5.0]), DIM).any()
+    found = burn_in.lost(energy, np.ones(5), DIM)
+    np.testing.assert_array_equal(found, [False, False, False, False, True])
+    assert not burn_in.lost(np.array([5.0]), np.ones(1), DIM).any()
+
+
+def test_lost_are_stuck_in_a_neck():
+    found = burn_in.lost(np.zeros(4), np.array([1.0, 1.2, 0.9, 0.001]), DIM)
+    np.testing.assert_array_equal(found, [False, False, False, True])
+
+
+def test_somebody_is_never_lost():
+    """The only chains of low energy are stuck: those above them are the ones that move."""
+    energy, steps = np.array([-90 * SIGMA, -80 * SIGMA, 0.0, 0.0]), np.array([1e-6, 1e-6, 1.0, 1.1])
+    np.testing.assert_array_equal(burn_in.lost(energy, steps, DIM), [True, True, False, False])
 
 
 def test_settled_where_every_chain_has_been_low():

@@ -209,9 +209,7 @@ class Course:
             self._note(energy=float(chunk.energy.mean()))
             over = burn_in.over(means, self.dim)
             if len(rows) >= 2 * burn_in.LEAST or over:
-                # A chain whose steps are tiny is deep in a neck, and would stay there.
-                stuck = steps < np.median(steps) / 100
-                self._restart(stuck | burn_in.stragglers(self.energy, self.dim))
+                self._restart(burn_in.lost(self.energy, steps, self.dim))
             if over:
                 break
             yield False

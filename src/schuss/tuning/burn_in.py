@@ -25,9 +25,15 @@ def over(means: np.ndarray, dim: int) -> bool:
     return bool(fall.mean() < 0.5 * sigma and fall.max() < 3 * sigma and apart < 6 * sigma)
 
 
-def stragglers(energy: np.ndarray, dim: int) -> np.ndarray:
-    """Which chains are far above the median energy."""
-    return energy > np.median(energy) + 10 * math.sqrt(dim / 2)
+def lost(energy: np.ndarray, steps: np.ndarray, dim: int) -> np.ndarray:
+    """Which chains should begin again elsewhere: far above the median energy, or stuck.
+
+    A chain whose steps are tiny is deep in a neck, and would stay there; low as its energy is
+    there, it is no measure for the others where nobody else would be left.
+    """
+    stuck = steps < np.median(steps) / 100
+    high = energy > np.median(energy) + 10 * math.sqrt(dim / 2)
+    return stuck if np.all(stuck | high) else stuck | high
 
 
 def settled(means: np.ndarray, spread: float) -> int:
