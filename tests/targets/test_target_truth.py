@@ -251,6 +251,16 @@ def test_funnel_far_away_is_finite():
     assert np.all(np.isfinite(target.gradient(np, z)))
 
 
+@pytest.mark.parametrize("y", [-60.0, -26.0, -3.0, 24.0, 26.0, 90.0])
+def test_funnel_has_no_mass_beyond_its_clamp(y):
+    """∫ e^(−E) dx is √(2π) e^(−y²/18) wherever y is: the trapezoid rule is exact here."""
+    width = math.exp(-np.clip(y, -25, 25) / 2)
+    x = width * np.linspace(-12, 12, 401)
+    target = TARGETS["funnel"](2)
+    log_p = -target.energy(np, np.stack([np.full_like(x, y), x], axis=-1)) + y**2 / 18
+    assert np.exp(log_p).sum() * (x[1] - x[0]) == pytest.approx(math.sqrt(2 * math.pi))
+
+
 def test_funnel_sample_can_be_clamped():
     y = TARGETS["funnel"](y_limit=1.0).sample(np.random.default_rng(0), 1000)[:, 0]
     assert np.abs(y).max() == 1.0

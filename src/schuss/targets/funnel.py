@@ -11,15 +11,16 @@ from schuss.targets.target import Array, Namespace, Target, Truth
 _EXPONENT_LIMIT = 25.0
 
 
-def _precision(xp: Namespace, y: Array) -> Array:
-    return xp.exp(xp.clip(y, -_EXPONENT_LIMIT, _EXPONENT_LIMIT))
+def _clamped(xp: Namespace, y: Array) -> Array:
+    return xp.clip(y, -_EXPONENT_LIMIT, _EXPONENT_LIMIT)
 
 
 @functools.cache
 def funnel(dim: int = 20, y_limit: float = math.inf) -> Target:
-    """E = y²/18 + ½ e^{clamp(y, ±25)} Σ x_i² − (dim − 1) y/2.
+    """E = y²/18 + ½ e^c Σ x_i² − (dim − 1) c/2 with c = clamp(y, ±25).
 
-    The clamp lies beyond eight standard deviations of y and leaves the moments as they are.
+    The clamp lies beyond eight standard deviations of y and leaves the moments as they are. In the
+    last term it keeps y normal: with y itself there, nearly all mass would lie at y = 9(dim − 1)/2.
     `y_limit=11` clamps y in the exact sample too, as the paper's public code does; that changes
     E[x_i²], a quarter of which comes from y < −11.
     """
@@ -29,14 +30,14 @@ def funnel(dim: int = 20, y_limit: float = math.inf) -> Target:
 
     def energy(xp: Namespace, z: Array) -> Array:
         y, x = z[:, 0], z[:, 1:]
-        return y**2 / 18 + _precision(xp, y) * xp.sum(x**2, axis=-1) / 2 - rest / 2 * y
+        c = _clamped(xp, y)
+        return y**2 / 18 + xp.exp(c) * xp.sum(x**2, axis=-1) / 2 - rest / 2 * c
 
     def gradient(xp: Namespace, z: Array) -> Array:
         y, x = z[:, 0], z[:, 1:]
-        precision = _precision(xp, y)
-        stretch = precision * xp.sum(x**2, axis=-1) / 2
-        free = xp.abs(y) < _EXPONENT_LIMIT
-        dy = y / 9 + xp.where(free, stretch, xp.zeros_like(y)) - rest / 2
+        precision = xp.exp(_clamped(xp, y))
+        pull = precision * xp.sum(x**2, axis=-1) / 2 - rest / 2
+        dy = y / 9 + xp.where(xp.abs(y) < _EXPONENT_LIMIT, pull, xp.zeros_like(y))
         return xp.concat([dy[:, None], precision[:, None] * x], axis=-1)
 
     def sample(rng: np.random.Generator, n: int) -> np.ndarray:
