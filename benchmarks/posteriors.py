@@ -202,8 +202,9 @@ def _number(value):
 PAGE_HEAD = """# Gradients to trustworthy moments
 
 Gradients of all chains, tuning included, until the estimates of every E[x²] are right to a tenth
-of the standard deviation of x² (b²max < 0.01 from there on, for the median of 20 seeds).
-`make bench-posteriors` measures this and writes the page. Where tuning is a share of the run, a
+of the standard deviation of x² (b²max < 0.01 from there on, for the median of 20 seeds; of 60 for
+ours and MCLMC on Brownian motion, where few decide little). `make bench-posteriors` measures this
+and writes the page. Where tuning is a share of the run, a
 peer is given every budget of a doubling grid. A dash is what wasn't run; not run at all: {missing}.
 A silent failure is a run of ours with b²max > 0.1 and a verdict that says nothing. References are
 exact or quadrature where the posterior allows it, else those of long runs of NUTS.

@@ -10,7 +10,7 @@ import numpy as np
 def positive(name: str, value: Any) -> None:
     """Refuse numbers, or arrays of them, that aren't positive and finite."""
     try:
-        numbers = np.asarray(value, float)
+        numbers = np.asarray(math.nan if isinstance(value, str) else value, float)
     except (TypeError, ValueError):
         numbers = np.asarray(math.nan)
     if not (np.all(np.isfinite(numbers)) and np.all(numbers > 0)):

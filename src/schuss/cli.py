@@ -232,7 +232,9 @@ def reproduce(
         raise typer.BadParameter(f"--data must be a folder or a file that exists, got {data}")
     wanted = [name for name in known if name in names or ("all" in names and name in every)]
     settings = Settings(quick, seed, seeds=seeds, data=data, work=work)
-    if not rebuild((*ITEMS, *NEURAL), wanted, out, settings, fresh=fresh):
+    with _plainly():
+        finished = rebuild((*ITEMS, *NEURAL), wanted, out, settings, fresh=fresh)
+    if not finished:
         raise typer.Exit(130)
 
 

@@ -57,10 +57,19 @@ def test_results_are_reused_until_settings_change(tmp_path):
         (Settings(), False, 1),
         (Settings(), True, 2),
         (Settings(seed=1), False, 3),
-        (Settings(quick=True), False, 4),
     ):
         assert reproduce(items, ["one"], tmp_path, settings, fresh=fresh, console=quiet())
         assert count.calls == calls
+
+
+def test_a_smoke_run_never_replaces_a_full_one(tmp_path):
+    count = Counter()
+    items, quick = [item("one", count)], Settings(quick=True)
+    assert reproduce(items, ["one"], tmp_path, quick, console=quiet())
+    assert reproduce(items, ["one"], tmp_path, Settings(), console=quiet())
+    with pytest.raises(ValueError, match=r"^out holds full runs of one.*--out quick"):
+        reproduce(items, ["one"], tmp_path, quick, fresh=True, console=quiet())
+    assert count.calls == 2
 
 
 def test_page_names_settings_versions_and_speed(tmp_path):

@@ -1,8 +1,13 @@
 """Funnels are left for better coordinates on the way, and everything else is let be."""
 
+import math
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
+import schuss
 from schuss.problem import pose
 from schuss.sampling.course import Course
 from schuss.sampling.field import Field
@@ -83,3 +88,71 @@ def test_eight_schools_centred():
     assert errors[1] < 0.03
     assert mean == pytest.approx(0.8021, abs=5 * errors[0])
     assert variance == pytest.approx(1.3718, abs=5 * errors[1])
+
+
+MEASURED = np.array([1.0, -0.5, 0.3, 2.0, 0.1])
+
+
+def unknown_width(x):
+    """Five draws of a normal density with unknown mean and log sd, flat priors."""
+    return jnp.sum(-0.5 * ((MEASURED - x[0]) * jnp.exp(-x[1])) ** 2 - x[1])
+
+
+def needle(x):
+    """Half of the mass in N(0, I), half in N(0, 0.03² I)."""
+    square = jnp.sum(x**2)
+    return jnp.logaddexp(-square / 2, -square / 2 / 0.03**2 - 2 * math.log(0.03))
+
+
+def in_the_plane(logdensity, seed, **options):
+    options = {"draws": 1000, "progress": False} | options
+    return schuss.sample(logdensity=logdensity, init=np.zeros(2), seed=seed, **options)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_heavy_tails_in_the_plane_are_sampled_cold(seed):
+    """At T = 8 the density of five draws of unknown width is improper.
+
+    The mean is Student's t with 4 degrees of freedom; quantiles to five standard errors at an
+    effective sample of 1000: one false alarm in a million.
+    """
+    found = in_the_plane(unknown_width, seed)
+    assert found.stats.gradients["pilot"] < 5000 and found.verdict.converged
+    scale = MEASURED.std(ddof=1) / 5**0.5
+    for p in (0.05, 0.5, 0.95):
+        below = np.mean(found.x[..., 0] < MEASURED.mean() + scale * stats.t.ppf(p, 4))
+        assert below == pytest.approx(p, abs=5 * (p * (1 - p) / 1000) ** 0.5)
+
+
+def test_a_mode_too_narrow_for_the_heat_is_sampled_cold():
+    """The share within 0.18 is .508 and known to 5 standard errors of 400 effective draws."""
+    inside = np.mean(np.sum(in_the_plane(needle, 1).x ** 2, axis=-1) < 0.18**2)
+    assert inside == pytest.approx(0.508, abs=5 * 0.5 / 400**0.5)
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("calls", [4, 9])
+def test_a_run_that_turned_cold_is_resumed(tmp_path, calls):
+    seen = []
+
+    def stop(view):
+        seen.append(view)
+        if len(seen) == calls:
+            raise Stop
+
+    place = {"checkpoint": tmp_path / "run.zarr", "draws": 100}
+    with pytest.raises(Stop):
+        in_the_plane(unknown_width, 0, callback=stop, **place)
+    resumed, whole = (
+        in_the_plane(unknown_width, 0, **place),
+        in_the_plane(unknown_width, 0, draws=100),
+    )
+    np.testing.assert_array_equal(resumed.x, whole.x)
+
+
+def test_a_gaussian_in_the_plane_stays_hot():
+    found = in_the_plane(lambda x: -jnp.sum(x**2) / 2, 0, draws=200)
+    assert "pilot" not in found.stats.gradients

@@ -360,6 +360,7 @@ def test_walls_and_holes_on_the_way():
         ({"keep": "all"}, "^keep must be one of 'draws', 'moments'"),
         ({"sampler": "nuts"}, "^sampler must be one of 'auto', got 'nuts'"),
         ({"engine": "numpy"}, "^engine='numpy' has no autodiff"),
+        ({"ess": "400"}, "^ess must be positive and finite, got '400'"),
         ({"devices": 0}, "^devices must be a whole number of at least 1"),
         ({"chains": 0}, "^chains must be a whole number of at least 1"),
     ],
@@ -367,6 +368,29 @@ def test_walls_and_holes_on_the_way():
 def test_bad_arguments(given, message):
     with pytest.raises(ValueError, match=message):
         quietly(**given)
+
+
+def test_a_class_is_no_sampler():
+    with pytest.raises(TypeError, match=r"got the class HMC; pass HMC\(\.\.\.\)"):
+        quietly(sampler=schuss.HMC)
+
+
+def test_a_large_effective_sample_of_moments_ends():
+    """More than the draws that are held without such a wish."""
+    found = quietly(keep="moments", ess=6000)
+    assert found.verdict.numbers["ess"] >= 6000
+    assert sum(found.stats.gradients.values()) < 300_000
+
+
+def test_walls_are_no_fault():
+    """An exponential density, quantiles to 5 standard errors at an effective sample of 1000."""
+    found = schuss.sample(
+        logdensity=lambda x: jnp.where(x[0] > 0, -x[0], -jnp.inf), init=np.ones(1), progress=False
+    )
+    assert found.verdict.converged, found.verdict
+    for p in (0.05, 0.5, 0.95):
+        below = np.mean(found.x < -np.log(1 - p))
+        assert below == pytest.approx(p, abs=5 * (p * (1 - p) / 1000) ** 0.5)
 
 
 def test_devices_belong_to_jax():

@@ -50,7 +50,7 @@ class Gradient:
         return energies, gradient
 
     def _one(self, z):
-        return self.energy(z.reshape(self.shape)).reshape(()).astype(z.dtype)
+        return jnp.asarray(self.energy(z.reshape(self.shape)), z.dtype).reshape(())
 
 
 @dataclasses.dataclass(frozen=True)

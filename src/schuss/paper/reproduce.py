@@ -29,6 +29,8 @@ def reproduce(
     console = console or Console()
     folder = out / "reproduction"
     folder.mkdir(parents=True, exist_ok=True)
+    if settings.quick:
+        _check_quick(wanted, folder)
     finished = True
     try:
         for item in items:
@@ -40,6 +42,17 @@ def reproduce(
     where = page.write(items, out, folder)
     console.print(f"the page is {where}")
     return finished
+
+
+def _check_quick(wanted: Sequence[str], folder: pathlib.Path) -> None:
+    """A smoke run never takes the place of a full one."""
+    there = {name: store.load(folder, name) for name in wanted}
+    full = [name for name, stored in there.items() if stored and not stored.settings.quick]
+    if full:
+        raise ValueError(
+            f"out holds full runs of {', '.join(full)}, which a smoke run would replace; pass "
+            "another folder, e.g. --out quick"
+        )
 
 
 def _one(item: Item, folder, settings, fresh, console):

@@ -90,6 +90,7 @@ class Course:
         self.x = x
         self.u = _directions(self.rng, x.shape)
         self.energy, self.g = np.zeros(self.chains), np.zeros_like(x)
+        self.lowest = math.inf  # energy met so far
         self.metric: metric.Metric = metric.unit(self.dim)
         self.step, self.length = 1.0, math.sqrt(self.dim)
         self.gradients = {"start": 0, "burn-in": 0, "tuning": 0, "adapting": 0, "sampling": 0}
@@ -162,6 +163,7 @@ class Course:
         else:
             self.energy, self.g = self.field.evaluate(self.x)
             self.gradients["start"] += self.chains
+        self.lowest = float(np.min(self.energy))
         self.phase = "burn-in"
         self._note()
 
@@ -450,6 +452,7 @@ class Course:
         """Where the chains are now."""
         self.x, self.g = rows.x(-1), rows.g(-1)
         self.energy = np.asarray(rows.energy[-1], float)
+        self.lowest = min(self.lowest, float(np.min(rows.energy)))
         self.u = np.asarray(self.field.engine.to_numpy(state.u), float)
 
     def _note(self, **more):

@@ -108,6 +108,12 @@ class Field:
             grad_fn = Heated(grad_fn, temperature)
         return cls(problem.engine, grad_fn, problem.x, dim, temperature, seed)
 
+    def cold(self) -> "Field":
+        """The same field at temperature 1."""
+        if self.temperature == 1:
+            return self
+        return dataclasses.replace(self, grad_fn=self.grad_fn.grad_fn, temperature=1.0)
+
     def source(self, *place: int):
         """The noise of one window: a function of the seed and of the window's number."""
         words = np.random.SeedSequence([self.seed, *place]).generate_state(2, np.uint32)

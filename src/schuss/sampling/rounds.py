@@ -4,6 +4,9 @@ A run's own draws and gradients tell whether a few coordinates set the widths of
 are looked at when the gradients have doubled since the last look, for as long as parameters may
 still change; this costs no gradient. Where a map is found that leaves much less to explain than
 the present one, the run begins again in its coordinates, from where the chains are.
+
+A run at a temperature goes on without it where the weights that undo it hang on few draws: where
+the hot density has more room than the cold one, as along heavy tails, or a mode too narrow for it.
 """
 
 import dataclasses
@@ -13,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from schuss.coordinates.hierarchical import Hierarchical
+from schuss.diagnostics import weight_ess
 from schuss.sampling import packing
 from schuss.sampling.course import Course
+from schuss.sampling.field import Field
 from schuss.tuning import reparametrise
 
 FIRST_LOOK, MOST = 2000, 4
@@ -22,6 +27,9 @@ FIRST_LOOK, MOST = 2000, 4
 
 LEAST_DRAWS = 400
 """Draws of all chains below which nothing is decided."""
+
+LEAST_SHARE = 0.05
+"""(Σw)²/nΣw² of the weights that undo a temperature: ¼ on a Gaussian in the plane at T = 8."""
 
 LEAST_GAIN = 0.2
 """The share of the loss that a new map must take away from the present one's."""
@@ -48,6 +56,7 @@ class Rounds:
         """All that the run knows, as arrays and plain values; draws without the first `skip`."""
         frame = _present(self.course)
         packed = {"next": self.next, "changes": self.changes, "charted": frame is not None}
+        packed["temperature"] = self.course.field.temperature
         if frame is not None:
             packed.update({f"chart.{k}": part for k, part in enumerate(frame)})
         return packed | packing.pack(self.course, skip)
@@ -58,21 +67,21 @@ class Rounds:
         if packed["charted"]:
             count = len(Hierarchical._fields)
             frame = Hierarchical(*(packed[f"chart.{k}"] for k in range(count)))
-            old = self.course
-            field = dataclasses.replace(old.field, chart=(frame,))
-            self.course = Course(field, old.x, exact=old.exact, descent=False, freeze=old.freeze)
+            field = dataclasses.replace(self.course.field, chart=(frame,))
+            self.course = _anew(self.course, field, self.course.x)
+        elif packed["temperature"] != self.course.field.temperature:
+            self.course = _anew(self.course, self.course.field.cold(), self.course.x)
         packing.unpack(self.course, packed, rows)
 
     def better(self, course: Course) -> Course | None:
-        """The run in better coordinates, or None where it should go on as it is."""
-        if (
-            course.phase not in ("tuning", "adapting")
-            or course.total < self.next
-            or self.changes >= MOST
-            or course.field.temperature != 1
-        ):
+        """The run in better coordinates or cold, or None where it should go on as it is."""
+        if course.phase not in ("tuning", "adapting"):
             return None
-        y, g = _draws(course)
+        if course.field.temperature != 1:
+            return _continued(course, course.field.cold(), course.x) if _thin(course) else None
+        if course.total < self.next or self.changes >= MOST:
+            return None
+        y, g = _draws(course, "x", "g")
         if len(y) < LEAST_DRAWS:
             return None
         self.next = 2 * course.total
@@ -94,15 +103,30 @@ def _present(course: Course) -> Hierarchical | None:
     return charted[0] if charted else None
 
 
-def _draws(course: Course) -> tuple[np.ndarray, np.ndarray]:
+def _draws(course: Course, *names: str) -> list[np.ndarray]:
     """Those of tuning that count and those of the exact phase, in order of time, flat."""
     skip = course.skip() if course.tuning.size >= 16 else course.tuning.size
-    parts = {name: [course.tuning.stack(name, skip)] for name in ("x", "g")}
+    parts = [[course.tuning.stack(name, skip)] for name in names]
     if course.archive is not course.tuning and course.archive.size:
-        for name, part in parts.items():
+        for name, part in zip(names, parts, strict=True):
             part.append(course.archive.stack(name))
-    x, g = (np.concatenate(part) for part in parts.values())
-    return x.reshape(-1, course.dim), g.reshape(-1, course.dim)
+    joined = (np.concatenate(part) for part in parts)
+    return [part.reshape(-1, *part.shape[2:]) for part in joined]
+
+
+def _thin(course: Course) -> bool:
+    """Whether the draws of a hot run are too few where the cold density is.
+
+    The energies held are E/T, so that log w = −(T − 1)E/T. Few draws have most of the weight, or
+    the lowest place met outweighs all of them together.
+    """
+    (energy,) = _draws(course, "energy")
+    if len(energy) < LEAST_DRAWS:
+        return False
+    logs = -(course.field.temperature - 1) * energy
+    best = -(course.field.temperature - 1) * course.lowest
+    share = float(weight_ess(logs)) / len(logs)
+    return share < LEAST_SHARE or best > float(np.logaddexp.reduce(logs))
 
 
 def _gains(x, g, frame, found) -> bool:
@@ -116,9 +140,16 @@ def _gains(x, g, frame, found) -> bool:
 def _begin_again(course: Course, frame: Hierarchical | None, found: Hierarchical) -> Course:
     x = course.x if frame is None else frame.forward(np, course.x)
     field = dataclasses.replace(course.field, chart=(found,))
-    new = Course(
-        field, found.inverse(np, x), exact=course.exact, descent=False, freeze=course.freeze
-    )
+    return _continued(course, field, found.inverse(np, x))
+
+
+def _continued(course: Course, field: Field, x: np.ndarray) -> Course:
+    """A run in another field that keeps count of what this one took."""
+    new = _anew(course, field, x)
     new.gradients = {"pilot": course.total} | new.gradients
     new.history = list(course.history)
     return new
+
+
+def _anew(course: Course, field: Field, x: np.ndarray) -> Course:
+    return Course(field, x, exact=course.exact, descent=False, freeze=course.freeze)

@@ -1,6 +1,7 @@
 """`schuss.sample`: draws that can be trusted, or a plain word that they can't be yet."""
 
 import dataclasses
+import math
 import warnings
 from typing import Any
 
@@ -127,6 +128,9 @@ def sample(
     )
     problem = over_devices(question.problem, devices)
     question = dataclasses.replace(question, problem=problem)
+    if isinstance(sampler, type):
+        name = sampler.__name__
+        raise TypeError(f"sampler must be an algorithm, got the class {name}; pass {name}(...)")
     if isinstance(sampler, str):
         one_of("sampler", sampler, ("auto",))
     else:
@@ -142,7 +146,7 @@ def sample(
     field = Field.over(problem, seed, temperature)
     rounds = Rounds(Course(field, x, exact=exact, freeze=_freeze(asked)))
     clock, interrupted = Clock(), False
-    limit = HELD if keep == "moments" else None
+    limit = _held(asked, len(x)) if keep == "moments" else None
     settings = {"exact": exact, "keep": keep, "thin": thin, "temperature": temperature}
     with saving(checkpoint, rounds, question, settings) as save, telling(progress) as tell:
         try:
@@ -194,6 +198,11 @@ def _checked(field, x):
     return x
 
 
+def _held(asked: Wish, chains: int) -> int:
+    """Draws of each chain to hold: those left after thinning must show the size that is wished."""
+    return HELD if asked.ess is None else max(HELD, math.ceil(2 * asked.ess / chains))
+
+
 def _freeze(asked: Wish) -> float:
     """The effective sample size at which the step of the unadjusted flow stops shrinking."""
     return 400.0 if asked.ess is None else max(100.0, asked.ess)
@@ -214,7 +223,8 @@ def _granted(course: Course, asked: Wish, clock: Clock, ended: bool) -> bool:
 
 def _hopeless(course: Course, asked: Wish) -> bool:
     """An effective sample size that hasn't come by now never will."""
-    return asked.ess is not None and course.archive.size > MOST
+    made = int(course.archive.counts.min()) // course.thin
+    return asked.ess is not None and course.phase == "sampling" and made > MOST
 
 
 def steep(field: Field, x: np.ndarray, least: float) -> bool:

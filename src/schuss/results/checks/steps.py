@@ -51,14 +51,15 @@ def energy_error(values: ArrayLike | None, kept: np.ndarray, dim: int, exact: bo
     result = energy_error_variance(errors, dim)
     numbers = {"eevpd": result.eevpd}
     notes = []
-    wild = result.non_finite / max(errors.size, 1)
+    # An infinite error is a wall, which a Metropolis test doesn't step over.
+    wild = np.sum(np.isnan(errors) if exact else ~np.isfinite(errors)) / max(errors.size, 1)
     if result.non_finite:
         notes.append(f"{result.non_finite} steps had no finite energy error")
     reasons = []
     if wild > 0.01:
         text = f"{100 * wild:.0f} % of the steps had no finite energy error"
         remedy = "Use a smaller step_size, or look for places where the density is not smooth"
-        reasons.append(Reason(WRONG, text, wild, 0.01, remedy))
+        reasons.append(Reason(WRONG, text, float(wild), 0.01, remedy))
     if not exact and result.eevpd > EEVPD:
         text = (
             f"the energy error per dimension is {result.eevpd:.2g}, over {EEVPD}, and nothing "
