@@ -90,8 +90,15 @@ class Place(NamedTuple):
     acceptance: np.ndarray
 
 
+class Pull(NamedTuple):
+    """Where particles are and what pulls at them, y = sz and ∂E/∂y, each (particles, dim)."""
+
+    y: np.ndarray
+    slope: np.ndarray
+
+
 class Mover:
-    """Moves the particles at one temperature; `virial` tells how well they sit there."""
+    """Moves the particles at one temperature; `pull` tells how well they sit there."""
 
     def __init__(self, space: Space, x, left: float, scale, step, seed: int, auxiliary):
         engine = space.engine
@@ -121,9 +128,8 @@ class Mover:
         e0 = space.energies(space.reference, x)
         return Place(x, (energy - e0) / (1 - self.left), acceptance)
 
-    def virial(self) -> np.ndarray:
-        """(y − m) ∂E/∂y of each coordinate y = sz, (particles, dim)."""
+    def pull(self) -> Pull:
+        """The particles as they are now, in coordinates where the support is the whole space."""
         to_numpy = self.space.engine.to_numpy
         z, g = (np.asarray(to_numpy(part), float) for part in (self.state.x, self.state.g))
-        y, slope = z[:, : self.space.dim] * self.scale, g[:, : self.space.dim] / self.scale
-        return (y - y.mean(axis=0)) * slope
+        return Pull(z[:, : self.space.dim] * self.scale, g[:, : self.space.dim] / self.scale)

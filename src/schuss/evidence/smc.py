@@ -16,7 +16,7 @@ from schuss.evidence import adapt
 from schuss.evidence.bridge import log_ratio
 from schuss.evidence.groups import by_group, log_mean
 from schuss.evidence.modes import most_apart
-from schuss.evidence.moves import Mover, Space
+from schuss.evidence.moves import Mover, Pull, Space
 from schuss.evidence.resample import systematic
 from schuss.evidence.temperature import conditional_ess, increment, log_weights
 
@@ -71,7 +71,7 @@ class Outcome:
     lost: int  # draws of the reference where the target was not a number
     walls: bool  # whether the target is infinite at others
     stopped: str  # why before the end: "improper", "stuck", "budget" or nothing
-    virial: np.ndarray | None  # (z − m) ∂E/∂z at the end, (particles, dim)
+    pull: Pull | None  # at the end
 
 
 def run(
@@ -142,8 +142,8 @@ def run(
             adapt.next_step(steps[0], float(accepted[:, ~second].mean()), dim),
         )
         moves = min(max(math.ceil(WORTH * correlation_time), FEWEST), MOST)
-    virial = mover.virial() if mover is not None and left == 0 else None
-    return Outcome(log_z, bridged, pool, tuple(rows), gradients, lost, walls, stopped, virial)
+    pull = mover.pull() if mover is not None and left == 0 else None
+    return Outcome(log_z, bridged, pool, tuple(rows), gradients, lost, walls, stopped, pull)
 
 
 def _begin(space: Space, sample, particles: int, rng) -> tuple[Pool, int, bool]:

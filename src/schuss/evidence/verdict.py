@@ -30,6 +30,9 @@ TWO_WAYS, TWO_WAYS_ERRORS = 0.1, 4.0
 
 ACCEPTANCE = 0.3
 VIRIAL, VIRIAL_ERRORS = 0.25, 6.0
+OUTERMOST, TAIL, TAIL_ERRORS = 0.05, 1.5, 3.0
+"""The share of particles that tails are judged by, and the least index α that is trusted."""
+
 EDGE, AT_EDGE = 0.01, 0.002
 """The outer share of a box, and how much of the draws may lie there."""
 
@@ -75,6 +78,7 @@ def judge_smc(outcome: Outcome, x, weights, reference: Reference) -> Verdict:
         *_moving(outcome),
         *_slow(outcome, numbers),
         *_virial(outcome),
+        *_tails(outcome, numbers),
         *_means(outcome, x, weights, numbers),
         *_edges(x, weights, reference),
     ]
@@ -170,10 +174,10 @@ def _slow(outcome: Outcome, numbers) -> list[Reason]:
 
 def _virial(outcome: Outcome) -> list[Reason]:
     """E[(z − m) ∂E/∂z] = 1 in every coordinate of a density without walls."""
-    if outcome.virial is None or outcome.walls:
+    if outcome.pull is None or outcome.walls:
         return []
-    mean = outcome.virial.mean(axis=0)
-    error = outcome.virial.std(axis=0, ddof=1) / np.sqrt(len(outcome.virial))
+    y, slope = outcome.pull
+    mean, error = _mean_and_error((y - y.mean(axis=0)) * slope)
     off = np.where(np.abs(mean - 1) > VIRIAL_ERRORS * error, np.abs(mean - 1), 0.0)
     worst = int(np.argmax(off))
     if not off[worst] > VIRIAL:
@@ -184,6 +188,38 @@ def _virial(outcome: Outcome) -> list[Reason]:
     )
     remedy = "Use more particles; check that the energy and its gradient are those of one function"
     return [Reason(WRONG, what, float(off[worst]), VIRIAL, remedy)]
+
+
+def _tails(outcome: Outcome, numbers) -> list[Reason]:
+    """Densities that fall like |y|^(−1−α) have y ∂E/∂y → 1 + α far out, light tails ever more.
+
+    From α about 1 down, so much of the mass lies beyond all particles that log Z misses it: they
+    all miss it alike.
+    """
+    if outcome.pull is None or outcome.walls:
+        return []
+    y, slope = outcome.pull
+    count = max(round(OUTERMOST * len(y)), 8)
+    if count > len(y) // 4:
+        return []
+    away = y - np.median(y, axis=0)
+    far = np.argsort(np.abs(away), axis=0)[-count:]
+    mean, error = _mean_and_error(np.take_along_axis(away * slope, far, axis=0))
+    sure = mean + TAIL_ERRORS * error
+    worst = int(np.argmin(sure))
+    if sure[worst] - 1 > TAIL:
+        return []
+    numbers["tail_index"] = float(mean[worst] - 1)
+    what = (
+        f"coordinate {worst} has tails that fall like |x|^−{mean[worst]:.1f}, too heavy for "
+        "particles that set out from the reference: log Z is most likely too low"
+    )
+    remedy = "Choose a reference with tails as heavy, or coordinates in which they are light"
+    return [Reason(WRONG, what, numbers["tail_index"], TAIL, remedy)]
+
+
+def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
 def _means(outcome: Outcome, x, weights, numbers) -> list[Reason]:
