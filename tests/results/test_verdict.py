@@ -283,6 +283,8 @@ def test_energy_error_matters_only_if_nothing_corrects_it():
     found = verdict(x, energy_error=errors, exact=False)
     assert "energy error" in said(found)
     assert found.numbers["eevpd"] == pytest.approx(0.25 / 3, rel=0.1)
+    still = verdict(x, energy_error=0 * errors, exact=False)
+    assert still.converged and "halve step_size" in still.notes[0]
     errors[0, :500] = np.inf
     assert verdict(x, energy_error=errors).converged  # walls that nobody stepped over
     assert "no finite energy error" in said(verdict(x, energy_error=errors, exact=False))

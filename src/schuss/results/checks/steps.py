@@ -67,6 +67,9 @@ def energy_error(values: ArrayLike | None, kept: np.ndarray, dim: int, exact: bo
         )
         remedy = "Use a smaller step_size, or sample exactly"
         reasons.append(Reason(WRONG, text, result.eevpd, EEVPD, remedy))
+    elif not exact and not result.eevpd > 0:
+        # Langevin steps conserve nothing whose error could be looked at.
+        notes.append("nothing measures the error of a finite step: halve step_size and compare")
     elif not exact and result.eevpd > EEVPD_NOTE:
         notes.append(f"the energy error per dimension is {result.eevpd:.2g}: some bias is left")
     return Found(reasons, numbers, notes)
