@@ -9,7 +9,7 @@ PIP := $(BIN)/pip install -qq --disable-pip-version-check
 # Small batches: one thread a process is faster than several that wait for each other.
 ONE := OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu MPLBACKEND=agg
 
-.PHONY: demo picture test test-slow bench bench-posteriors bench-evidence lint clean
+.PHONY: demo picture test test-slow bench bench-posteriors bench-scales bench-evidence lint clean
 
 demo: .venv/core
 	@$(ONE) $(BIN)/schuss demo --out out/demo.png
@@ -28,6 +28,9 @@ bench: .venv/dev
 
 bench-posteriors: .venv/peers
 	@$(ONE) $(BIN)/python benchmarks/posteriors.py
+
+bench-scales: .venv/dev
+	@$(ONE) $(BIN)/python benchmarks/scales.py
 
 bench-evidence: .venv/peers
 	@$(ONE) $(BIN)/python benchmarks/evidence.py
