@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from schuss import plotting
 from schuss.paper.item import Advance, Item, Settings
 from schuss.paper.persistent_ebm import workplace
+from schuss.paper.store import numbers
 
 NAME = "cifar_jarzynski"
 EARLY = 10
@@ -33,7 +34,7 @@ def _draw(result: dict[str, Any], folder: pathlib.Path) -> list[str]:
     colours = (plotting.look("ULA").colour, plotting.look("ESH").colour)
     for (scale, run), colour in zip(result["runs"].items(), colours, strict=True):
         label = f"energy scale {float(scale):g}"
-        left.plot(_numbers(run["max_weight"]), color=colour, label=label, linewidth=1)
+        left.plot(numbers(run["max_weight"]), color=colour, label=label, linewidth=1)
         right.plot(_gap(run), color=colour, label=label, linewidth=1)
     left.set(title="Largest weight of a batch", xlabel="iterations", ylim=(0, 1.02))
     right.set(title="E of data − E of negatives (network's units)", xlabel="iterations")
@@ -42,12 +43,8 @@ def _draw(result: dict[str, Any], folder: pathlib.Path) -> list[str]:
     return [f"{NAME}.png"]
 
 
-def _numbers(series: list[float | None]) -> np.ndarray:
-    return np.asarray([np.nan if value is None else value for value in series], float)
-
-
 def _gap(run: dict[str, Any]) -> np.ndarray:
-    return _numbers(run["energy_data"]) - _numbers(run["energy_negative"])
+    return numbers(run["energy_data"]) - numbers(run["energy_negative"])
 
 
 def _tell(result: dict[str, Any]) -> str:
@@ -57,7 +54,7 @@ def _tell(result: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for scale, run in result["runs"].items():
-        weight = _numbers(run["max_weight"])
+        weight = numbers(run["max_weight"])
         if len(weight):
             shown = (weight[0], weight[min(EARLY, len(weight) - 1)], _late(run))
             cells = " | ".join(f"{value:.3f}" for value in shown)
@@ -94,12 +91,12 @@ def _words(run: dict[str, Any]) -> str:
 
 
 def _turn(run: dict[str, Any]) -> float:
-    turns = _numbers(run["delta"])
+    turns = numbers(run["delta"])
     return float(np.nanmean(turns)) if np.isfinite(turns).any() else 0.0
 
 
 def _late(run: dict[str, Any]) -> float:
-    weight = _numbers(run["max_weight"])
+    weight = numbers(run["max_weight"])
     return float(np.nanmean(weight[len(weight) // 2 :])) if len(weight) else float("nan")
 
 

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from schuss import plotting
 from schuss.paper.item import Advance, Item, Settings
 from schuss.paper.persistent_ebm import workplace
+from schuss.paper.store import numbers
 
 STARTS = ("noise", "buffer")
 MARKS = (0, 50, 200)
@@ -39,7 +40,7 @@ def _draw(result: dict[str, Any], folder: pathlib.Path) -> list[str]:
     for axes, start in zip(figure.subplots(1, 2), STARTS, strict=True):
         for name, curve in result["curves"][start].items():
             colour, dash = _look(name)
-            axes.plot(_numbers(curve["energy"]), color=colour, linestyle=dash, label=name)
+            axes.plot(numbers(curve["energy"]), color=colour, linestyle=dash, label=name)
         axes.axhline(result["energy_data"], color=plotting.FAINT, linestyle=(0, (1, 1)))
         axes.set(title=f"From {start}", xlabel="gradients")
         if start == "noise":
@@ -51,10 +52,6 @@ def _draw(result: dict[str, Any], folder: pathlib.Path) -> list[str]:
     return ["jem.png"]
 
 
-def _numbers(series: list[float | None]) -> np.ndarray:
-    return np.asarray([np.nan if value is None else value for value in series], float)
-
-
 def _tell(result: dict[str, Any]) -> str:
     marks = [mark for mark in MARKS if mark <= result["gradients"]]
     heads = " | ".join(f"{start}, {mark}" for start in STARTS for mark in marks)
@@ -62,7 +59,7 @@ def _tell(result: dict[str, Any]) -> str:
     for name in result["curves"]["noise"]:
         cells = []
         for start in STARTS:
-            energy = _numbers(result["curves"][start][name]["energy"])
+            energy = numbers(result["curves"][start][name]["energy"])
             cells += [_cell(energy[mark]) for mark in marks]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     words = "; ".join(f"from {start} {_lowest(result, start)}" for start in STARTS)
@@ -83,7 +80,7 @@ def _meetings(result: dict[str, Any]) -> str:
     """When each sampler's chains from noise first have the energy of images."""
     told, never = [], []
     for name, curve in result["curves"]["noise"].items():
-        low = np.flatnonzero(_numbers(curve["energy"]) <= result["energy_data"])
+        low = np.flatnonzero(numbers(curve["energy"]) <= result["energy_data"])
         if low.size:
             told.append(f"by {name} after {low[0]} gradients")
         else:
@@ -97,7 +94,7 @@ def _cell(energy: float) -> str:
 
 def _ends(result: dict[str, Any], start: str) -> dict[str, float]:
     """Last energies; what isn't finite is no low energy."""
-    ends = {n: _numbers(c["energy"])[-1] for n, c in result["curves"][start].items()}
+    ends = {n: numbers(c["energy"])[-1] for n, c in result["curves"][start].items()}
     return {n: float(e) if np.isfinite(e) else np.inf for n, e in ends.items()}
 
 

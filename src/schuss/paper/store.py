@@ -6,7 +6,10 @@ import json
 import os
 import pathlib
 import platform
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from schuss.paper.item import Settings
 
@@ -67,3 +70,8 @@ def load(folder: pathlib.Path, name: str) -> Result | None:
         return Result(settings=settings, values=stored, **fields)
     except (FileNotFoundError, json.JSONDecodeError, KeyError, TypeError):
         return None
+
+
+def numbers(series: Sequence[float | None]) -> np.ndarray:
+    """A stored series as an array: what wasn't finite stands in the file as null."""
+    return np.asarray([np.nan if value is None else value for value in series], float)

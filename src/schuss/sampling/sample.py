@@ -216,15 +216,18 @@ def _granted(course: Course, asked: Wish, clock: Clock, ended: bool) -> bool:
     if course.phase != "sampling":
         return False
     if asked.draws is not None:
-        held = int(course.archive.counts.min()) // course.thin
-        return held >= asked.draws * raw_draws(course)
+        return _made(course) >= asked.draws * raw_draws(course)
     return ended and course.assess(cooled) >= (asked.ess or 0)
 
 
 def _hopeless(course: Course, asked: Wish) -> bool:
     """An effective sample size that hasn't come by now never will."""
-    made = int(course.archive.counts.min()) // course.thin
-    return asked.ess is not None and course.phase == "sampling" and made > MOST
+    return asked.ess is not None and course.phase == "sampling" and _made(course) > MOST
+
+
+def _made(course: Course) -> int:
+    """Draws of each chain since all was frozen, whether they are held or not."""
+    return int(course.archive.counts.min()) // course.thin
 
 
 def steep(field: Field, x: np.ndarray, least: float) -> bool:
