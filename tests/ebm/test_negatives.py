@@ -112,3 +112,19 @@ def test_a_compiled_start_is_the_eager_one():
         one, two = fast(START, seed), slow(START, seed)
         torch.testing.assert_close(one.x, two.x, rtol=0, atol=1e-12)
         torch.testing.assert_close(one.log_weights, two.log_weights, rtol=0, atol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")
+def test_compiled_steps_of_several_sizes_while_weights_get_gradients():
+    """A net has no gradients before its first iteration; another size was compiled before."""
+    for size in (3, 5):
+        net = Well([0.5, 1.0, 2.0])
+        parameter = torch.nn.Parameter(torch.ones((), dtype=torch.float64))
+        net.register_parameter("factor", parameter)
+        start = torch.ones(size, 3, dtype=torch.float64)
+        options = {"steps": 4, "keep": "last", "energy_scale": 2.0, "gradient_dtype": None}
+        fast, slow = (Drawer(net, schuss.ESH(0.1), compile=c, **options) for c in (True, False))
+        for seed in (1, 2):
+            torch.testing.assert_close(fast(start, seed).x, slow(start, seed).x)
+            (net.factor * net(start).sum()).backward()

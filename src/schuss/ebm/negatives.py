@@ -102,7 +102,7 @@ class Drawer:
         engine, xp = problem.engine, problem.engine.xp
         z, _ = engine.flatten(x)
         job = job._replace(source=engine.source(seed, z))
-        first, _ = engine.start(self._fast(job), to_z(xp, job.frames, z))
+        first, _ = engine.start(self._fast(job, z), to_z(xp, job.frames, z))
         collection = collecting(self.keep, windowed=job.kernel.windowed)
         last, _, kept = engine.collect(job, first, None, 0, self.steps, collection)
         flat = kept.collected.x if self.keep == "reservoir" else to_x(xp, job.frames, last.x)
@@ -116,11 +116,11 @@ class Drawer:
             delta = job.params.step_size * torch.linalg.vector_norm(last.g, dim=1) / kappa
         return Negatives(problem.restore(flat), log_weights, error, delta, ~alive)
 
-    def _fast(self, job: Job) -> Job:
+    def _fast(self, job: Job, z: torch.Tensor) -> Job:
         """The job with its gradient compiled alone: the first one belongs to no step."""
         if not self.compile:
             return job
-        energy, gradient = job.grad_fn.energy, compiled_once(_alone, job.grad_fn)
+        energy, gradient = job.grad_fn.energy, compiled_once(_alone, z.shape, job.grad_fn)
         return job._replace(grad_fn=CompiledGradient(energy, gradient))
 
     def _pose(self, x, seed):

@@ -148,7 +148,7 @@ class Torch:
         """Loop and remember, on the host."""
         source, show, seen, infos = _fork(job.source), show or look, [], []
         with evaluation(job.grad_fn.energy, cache=not self.compile), torch.no_grad():
-            advance = self._made(_stepping, job.kernel, job.grad_fn)
+            advance = self._made(_stepping, state.x, job.kernel, job.grad_fn)
             for t in range(first + 1, first + count * every + 1):
                 noise = _noise(job, source, state.x, t)
                 state, info = advance(state, noise, job.params, job.frames)
@@ -178,7 +178,8 @@ class Torch:
         source = _fork(job.source)
         graphed = self.compile and state.x.is_cuda
         make = _storing if graphed else _gathering
-        advance, blank = self._made(make, job.kernel, job.grad_fn, collection), None
+        advance = self._made(make, state.x, job.kernel, job.grad_fn, collection)
+        blank = None
         if graphed:
             advance = _graph(advance, job, state, gathered, collection.uniforms)
             blank = advance.noise
@@ -190,9 +191,9 @@ class Torch:
             state, gathered = rebuild(torch.clone, (state, gathered))
         return state, source, gathered
 
-    def _made(self, make, *parts):
-        """A step function: made anew, or compiled once for the same kernel and energy."""
-        return compiled_once(make, *parts) if self.compile else make(*parts)
+    def _made(self, make, x, *parts):
+        """A step function: made anew, or compiled once for the same shape, kernel and energy."""
+        return compiled_once(make, x.shape, *parts) if self.compile else make(*parts)
 
 
 def _channels_last(x):
@@ -290,21 +291,23 @@ def _trusting(job, state, gathered, steps, collection):
 
 
 @functools.lru_cache(maxsize=16)
-def compiled_once(make, *parts):
-    """What `make(*parts)` gives, in compiled form; the same for the same parts."""
+def compiled_once(make, shape, *parts):
+    """What `make(*parts)` gives, compiled for one shape; the same for the same shape and parts."""
     return _compiled(make(*parts))
 
 
 def _compiled(function):
     """torch.compile of a whole step; a graph break or a silent return to eager is an error.
 
-    Recompilations are counted, and limited, by code object: each function gets its own.
+    Recompilations are counted, and limited, by code object: each function gets its own. Sizes are
+    constants: with symbols for them the guards also ask for gradients of weights that have none
+    yet, and `_steady` ends in an error.
     """
     code = function.__code__.replace()
     own = types.FunctionType(
         code, function.__globals__, function.__name__, None, function.__closure__
     )
-    return torch.compile(own, fullgraph=True)
+    return torch.compile(own, fullgraph=True, dynamic=False)
 
 
 def _steady(steps, compiled):
