@@ -159,3 +159,15 @@ def test_plains_are_left_as_they_are():
     found = descend(lambda x: (np.zeros(len(x)), np.zeros_like(x)), x)
     np.testing.assert_array_equal(found.x, x)
     assert found.iterations == 1 + CHUNK
+
+
+def test_gradients_whose_squares_are_infinite():
+    """cosh(9x) begins with a gradient of 1e200 and must come down all the same."""
+
+    def steep(x):
+        return np.cosh(9 * x).sum(axis=-1), 9 * np.sinh(9 * x)
+
+    start = np.full((2, 3), 51.0)
+    found = descend(steep, start)
+    assert np.all(steep(start)[1] > 1e160)
+    assert np.all(found.energy < 10)

@@ -90,6 +90,11 @@ def test_a_scale_that_cannot_be_told_is_one():
     np.testing.assert_array_equal(metric.scales(x, g)[1:], 1.0)
 
 
+def test_gradients_whose_squares_are_infinite_tell_no_scale():
+    x = np.random.default_rng(0).standard_normal((10, 2))
+    assert metric.scales(x, x * np.array([1.0, 1e200]))[1] == 1
+
+
 def test_scales_by_chain_are_the_geometric_mean():
     """Each chain about its own place: between chains nothing counts."""
     rng = np.random.default_rng(0)

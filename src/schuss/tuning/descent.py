@@ -51,8 +51,9 @@ def descend(grad_fn: Callable, x: np.ndarray, *, most: int = 800) -> Descent:
             t = np.where(good, 1.0, t * _backtrack(t, energy, trial_energy, slope, sound))
             x = np.where(good[:, None], trial, x)
             energy, g = np.where(good, trial_energy, energy), np.where(good[:, None], trial_g, g)
-            direction = _direction(pairs, g)
-            downhill = np.sum(direction * g, axis=-1) < 0
+            with np.errstate(over="ignore", invalid="ignore"):
+                direction = _direction(pairs, g)
+                downhill = np.sum(direction * g, axis=-1) < 0
             known = np.any(pairs.rho > 0, axis=0) & downhill
             direction = np.where(known[:, None], direction, _first_move(g, dim))
             p = np.where(good[:, None], direction, p)
@@ -63,7 +64,9 @@ def descend(grad_fn: Callable, x: np.ndarray, *, most: int = 800) -> Descent:
 
 
 def _first_move(g, dim):
-    """A tenth of √d downhill."""
+    """A tenth of √d downhill; the square of a gradient far away may be infinite."""
+    largest = np.abs(g).max(axis=-1, keepdims=True)
+    g = g / np.where(largest > 0, largest, 1.0)
     norm = np.linalg.norm(g, axis=-1, keepdims=True)
     return -0.1 * np.sqrt(dim) * g / np.where(norm > 0, norm, 1.0)
 

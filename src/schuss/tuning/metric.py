@@ -29,7 +29,7 @@ DENSEST = 200
 
 
 def scales(x: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """(var x/var g)^¼ of draws (n, dim), one where it can't be told.
+    """(var x/var g)^¼ of draws (n, …, dim), one where it can't be told.
 
     Densities have var x · var g ≥ 1. Where it is next to nothing there is no force but rounding
     errors, and a scale from those would grow without end.
@@ -37,13 +37,13 @@ def scales(x: np.ndarray, g: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         spread, force = np.var(x, axis=0), np.var(g, axis=0)
         s = (spread / force) ** 0.25
-    return np.where(np.isfinite(s) & (spread * force > NO_FORCE), s, 1.0)
+        told = np.isfinite(s) & (s > 0) & (spread * force > NO_FORCE)
+    return np.where(told, s, 1.0)
 
 
 def scales_by_chain(x: np.ndarray, g: np.ndarray) -> np.ndarray:
     """The geometric mean over chains of each one's own scales, from (draws, chains, dim)."""
-    each = [np.log(scales(x[:, k], g[:, k])) for k in range(x.shape[1])]
-    return np.exp(np.mean(each, axis=0))
+    return np.exp(np.mean(np.log(scales(x, g)), axis=0))
 
 
 def unit(dim: int) -> Metric:
