@@ -10,6 +10,7 @@ from torch import nn
 
 import schuss
 from schuss import ESH, HMC, MALA, ULA, NoseHoover, Sampler, Unscaled, engines, targets
+from schuss.sampling.question import ask
 
 START = np.zeros((4, 3)) + 0.5
 TENSOR = torch.full((4, 3), 0.5)
@@ -123,19 +124,51 @@ def test_no_position(shape, engine):
 @pytest.mark.parametrize(
     ("init", "name"),
     [
-        (np.ones((4, 3), int), "int64"),
-        ([[1, 2, 3]], "int64"),
-        (torch.ones((4, 3), dtype=torch.int32), "torch.int32"),
         (np.ones((4, 3), bool), "bool"),
+        ([[True, False, True]], "bool"),
+        (torch.ones((4, 3), dtype=torch.bool), "torch.bool"),
         (np.ones((4, 3), complex), "complex128"),
         (np.asarray([["a"]]), "<U1"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_integers(init, name):
+def test_what_is_no_number(init, name):
     engine = "torch" if isinstance(init, torch.Tensor) else "jax"
-    with refuse(f"init must be floating point, got dtype {name}; convert it, e.g. init * 1.0"):
+    message = f"init must be floating point, got dtype {name}; convert it, e.g. init * 1.0"
+    with refuse(message):
         follow(energy=jax_energy, init=init, engine=engine)
+    for point in (init, init[0]):
+        with refuse(message):
+            schuss.sample(energy=jax_energy, init=point, engine=engine)
+    with refuse("init must hold real numbers, got dtype bool for a; convert it, e.g. to 0.0"):
+        schuss.sample(energy=jax_energy, init={"a": True})
+
+
+@pytest.mark.parametrize(
+    ("init", "precision"),
+    [
+        (np.ones((4, 3), int), "float64"),
+        (np.ones((4, 3), np.uint8), "float64"),
+        ([[1, 1, 1]] * 4, "float64"),
+        (jnp.ones((4, 3), int), "float32"),
+        (torch.ones((4, 3), dtype=torch.int32), "torch.float32"),
+    ],
+    ids=["numpy", "bytes", "list", "jax", "torch"],
+)
+def test_whole_numbers_are_floats(init, precision):
+    """Of the precision in which their library makes floats."""
+    tensor = isinstance(init, torch.Tensor)
+    given = {"energy": torch_energy if tensor else jax_energy, "engine": "auto"}
+    path = follow(init=init, **given)
+    assert str(path.x.dtype) == precision.removeprefix("torch.") and np.all(
+        np.asarray(path.x[0]) == 1
+    )
+    for start in (init, init[0], lambda rng, chains: np.ones((chains, 3), int)):
+        nothing = {"logdensity": None, "value_and_grad": None, "chains": None, "seed": 0}
+        problem = ask(None, init=start, **given, **nothing).problem
+        assert problem.x.shape == (4, 3)
+        assert str(problem.x.dtype) == ("float64" if callable(start) else precision)
+        assert problem.engine.name == ("torch" if tensor and not callable(start) else "jax")
 
 
 @pytest.mark.parametrize("engine", ["jax", "numpy"])

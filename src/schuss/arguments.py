@@ -35,6 +35,18 @@ def one_of(name: str, value: Any, allowed: tuple) -> None:
         raise ValueError(f"{name} must be one of {listed}, got {value!r}")
 
 
+def floating(name: str, array: Any) -> Any:
+    """An array of floats; whole numbers become those of their library's usual precision."""
+    kind = str(array.dtype)
+    if "int" in kind:
+        return array * 1.0
+    if "float" not in kind:
+        raise ValueError(
+            f"{name} must be floating point, got dtype {kind}; convert it, e.g. {name} * 1.0"
+        )
+    return array
+
+
 def seed_or_generator(value: Any) -> Any:
     """A seed as an int, or a torch.Generator as it is."""
     if type(value).__module__.startswith("torch") and hasattr(value, "manual_seed"):

@@ -8,7 +8,7 @@ import numpy as np
 
 from schuss import engines
 from schuss.algorithms import Algorithm
-from schuss.arguments import corners, entropy, seed_or_generator, whole
+from schuss.arguments import corners, entropy, floating, seed_or_generator, whole
 from schuss.coordinates import Auxiliary, Diagonal, to_z
 from schuss.core.kernel import Noise
 from schuss.engines.engine import Engine, Job
@@ -284,10 +284,7 @@ def _positions(engine: Engine, init):
             f"init has dtype {given.dtype}, too coarse to follow a flow in; convert it to 32 or 64 "
             "bits (gradient_dtype= sets the precision inside a torch energy)"
         )
-    if "float" not in str(given.dtype):
-        raise ValueError(
-            f"init must be floating point, got dtype {given.dtype}; convert it, e.g. init * 1.0"
-        )
+    given = floating("init", given)
     shape = tuple(given.shape)
     if len(shape) == 0 or 0 in shape:
         raise ValueError(

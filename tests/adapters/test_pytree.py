@@ -59,6 +59,15 @@ def test_an_array_is_a_nest_too():
     assert over(model.logdensity)(np.ones(4)) == -4
 
 
+def test_whole_numbers_are_floats():
+    whole = {"theta": np.full((2, 3), 2, np.uint8), "mu": 1}
+    floats = {"theta": np.full((2, 3), 2.0), "mu": 1.0}
+    one, same = (schuss.from_pytree(logdensity=logdensity, init=init) for init in (whole, floats))
+    starts = [model.start(np.random.default_rng(0), 5) for model in (one, same)]
+    np.testing.assert_array_equal(*starts)
+    assert starts[0].dtype == np.float64
+
+
 def test_starts_lie_around_init():
     init = {"theta": np.full((2, 3), 2.0), "mu": 1.0}
     x = schuss.from_pytree(logdensity=logdensity, init=init).start(np.random.default_rng(0), 200)
@@ -82,8 +91,9 @@ def test_bad_input_is_refused():
         build(init={"a": 0.0}, logdensity=logdensity, energy=logdensity)
     with pytest.raises(TypeError, match="energy must be callable"):
         build(init={"a": 0.0}, energy=3)
-    with pytest.raises(ValueError, match="got dtype int64 for a"):
-        build(init={"a": np.arange(3)}, energy=logdensity)
+    for wrong in (np.array([True]), True, 1j, "one"):
+        with pytest.raises(ValueError, match=r"init must hold real numbers, got dtype .* for a;"):
+            build(init={"a": wrong}, energy=logdensity)
     with pytest.raises(ValueError, match="init holds no numbers"):
         build(init={}, energy=logdensity)
     with pytest.raises(ValueError, match=r"two entries named a\.b"):

@@ -1,5 +1,6 @@
 """Verdicts on draws that are known to be good, and on every kind of draws that aren't."""
 
+import re
 import time
 import warnings
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from results.runs import autoregression, gaussian
+from schuss import HMC, sample
 from schuss.results import Moments, NotConverged, judge
 from schuss.results.verdict import FEW, WRONG, judge_moments
 
@@ -361,3 +363,56 @@ def test_speed():
     start = time.process_time()
     assert judge(x, energy, gradient=x).converged
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "good"),
+    [
+        (np.float32, 1e5, True),
+        (np.float32, 1e6, True),
+        (np.float32, -2e6, False),
+        (np.float32, 1e8, False),
+        (np.float64, -1e13, True),
+        (np.float64, 1e16, False),
+    ],
+)
+def test_energies_without_digits(dtype, size, good):
+    """Energies are known to half the spacing of floats, 2⁻²³ or 2⁻⁵² of the power of two below."""
+    x = autoregression(3, 4, 1000, 3, 0.5)
+    energy = (gaussian(x) + size).astype(dtype)
+    moments = Moments(x.mean(axis=1), x.var(axis=1), np.full(4, 1000.0))
+    spacing = 2.0 ** (np.floor(np.log2(abs(size))) - (23 if dtype is np.float32 else 52))
+    for found in (verdict(x, energy=energy), judge_moments(moments, energy=energy)):
+        assert found.numbers["energy_spacing"] == spacing
+        told = [r for r in found.reasons if "are known to ±" in r.what]
+        assert len(told) == (not good)
+        for reason in told:
+            assert f"±{spacing / 2:.2g} in {np.dtype(dtype)}" in reason.what
+            assert ("float64" in reason.remedy) == (dtype is np.float32)
+            assert reason.kind == WRONG and not found.converged
+    assert verdict(x, energy=gaussian(x).astype(dtype)).converged
+
+
+@pytest.mark.parametrize(
+    ("sampler", "size", "told"),
+    [
+        ("auto", 3e6, r"about 3e\+06 are known to ±0\.12"),
+        (HMC(0.8), 1e8, r"about 1e\+08 are known to ±4 in"),
+    ],
+)
+def test_a_run_without_digits(sampler, size, told):
+    """In single precision; in double nothing is wrong."""
+
+    def energies(x):
+        return (x**2).sum(-1) / 2 + x.dtype.type(size), x
+
+    def run(start):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConverged)
+            return sample(
+                value_and_grad=energies, init=start, draws=200, sampler=sampler, progress=False
+            )
+
+    coarse, fine = run(np.zeros(3, np.float32)), run(np.zeros(3))
+    assert re.search(f"wrong: energies of {told}", str(coarse.verdict))
+    assert "known to" not in str(fine.verdict) and fine.verdict.numbers["energy_spacing"] < 1e-7

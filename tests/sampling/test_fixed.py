@@ -98,6 +98,19 @@ def test_bad_starts_are_refused():
         run("hmc", init=init)
 
 
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_what_nothing_corrects_is_not_exact(name):
+    given = {"chains": 4, "draws": 8, "exact": True}
+    if name in EXACT:
+        assert run(name, **given).stats.exact
+        return
+    told = r"^exact=True contradicts sampler=(ULA|ESH)\(step_size=.*; leave exact out, or use"
+    with pytest.raises(ValueError, match=told):
+        run(name, **given)
+    for loose in (None, False):
+        assert not run(name, **given | {"exact": loose}).stats.exact
+
+
 def test_a_metric_and_a_target_in_jax():
     target = schuss.targets.gaussian(np.array([0.01, 1.0, 4.0]))
     sampler = schuss.ESH(0.5, refresh=3.0, metric=np.sqrt([0.01, 1.0, 4.0]))

@@ -349,7 +349,7 @@ def test_walls_and_holes_on_the_way():
     ("given", "message"),
     [
         ({"init": np.zeros((2, 0))}, r"^init has shape \(2, 0\), which holds no position"),
-        ({"init": np.zeros((4, 3), int)}, "^init must be floating point, got dtype int64"),
+        ({"init": np.zeros((4, 3), bool)}, "^init must be floating point, got dtype bool"),
         ({"init": np.zeros(3, np.float16)}, "^init has dtype float16, too coarse"),
         ({"init": 0.0}, r"^init must be a point \(dim,\), a batch"),
         ({"init": np.zeros((3, 3)), "chains": 4}, "^init holds 3 starts but chains=4"),

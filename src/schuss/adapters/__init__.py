@@ -40,8 +40,9 @@ def from_value_and_grad(
     """A model from a NumPy function of a position (dim,) → log p and its gradient ∂ log p/∂x.
 
     The sign is that of the LOG-density: large where the probability is. An energy, or a loss, is
-    minus that, as is its gradient; nothing here can tell the two apart. Where the function fails,
-    let it return −inf for log p: such positions are never taken.
+    minus that, as is its gradient; nothing here can tell the two apart. A gradient that clearly
+    contradicts its values where chains start is refused. Where the function fails, let it return
+    −inf for log p: such positions are never taken.
 
     With `batched=True` it takes (chains, dim) and returns log p (chains,) and gradients
     (chains, dim). `names` gives the coordinates' names, or names with shapes, as in

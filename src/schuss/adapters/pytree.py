@@ -66,9 +66,9 @@ def from_pytree(
 
 def _checked(name: str, leaf: Any) -> np.ndarray:
     value = np.asarray(leaf)
-    if value.dtype.kind != "f":
+    if value.dtype.kind not in "fiu":
         raise ValueError(
-            f"init must hold floating point numbers, got dtype {value.dtype} for {name}; convert "
+            f"init must hold real numbers, got dtype {value.dtype} for {name}; convert "
             "it, e.g. to 0.0"
         )
     return value.astype(np.float64)

@@ -107,7 +107,7 @@ class Posterior:
         }
         if self.x is None:
             assert self.moments is not None
-            found = judge_moments(self.moments, **common)
+            found = judge_moments(self.moments, energy=stats.energy, **common)
         else:
             found = judge(
                 self.x,

@@ -21,7 +21,7 @@ class Moments:
 class Stats:
     """Arrays are (chains, draws), a value for each draw that was kept."""
 
-    energy: np.ndarray  # E at each draw, up to a constant
+    energy: np.ndarray  # E at each draw, up to a constant, in the precision of the run
     energy_error: np.ndarray | None = None  # change of W over the step or the proposal
     acceptance: np.ndarray | None = None  # nan where undecided; None for unadjusted sampling
     gradient: np.ndarray | None = None  # ∇E at each draw, (chains, draws, dim), flat

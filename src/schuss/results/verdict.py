@@ -72,12 +72,14 @@ def judge(
 ) -> Verdict:
     """Judge draws `x` (chains, draws, dim) with their `energy` (chains, draws).
 
+    The dtype of `energy` is taken for the precision in which it was computed.
     `gradient` is ∇E at the draws, where the density has no walls (the virial theorem fails at
     them). `temperature` is that of the draws without their weights. Chains with the same label in
     `start_groups` (chains,) began at one place. Frozen chains fail the verdict and are then left
     out of the other checks, unless there is no other chain.
     """
-    x, energy = np.asarray(x, dtype=np.float64), np.asarray(energy, dtype=np.float64)
+    rounded = np.asarray(energy)
+    x, energy = np.asarray(x, dtype=np.float64), np.asarray(rounded, dtype=np.float64)
     if x.ndim != 3 or x.size == 0 or energy.shape != x.shape[:2]:
         raise ValueError(
             f"x must have shape (chains, draws, dim) and energy (chains, draws), got {x.shape} and "
@@ -109,6 +111,7 @@ def judge(
     reasons += found.reasons
     numbers, notes = dict(found.numbers), list(found.notes)
     for more in (
+        checks.digits(rounded[kept]),
         checks.acceptance(acceptance, kept),
         checks.energy_error(energy_error, kept, dim, exact),
     ):
@@ -126,6 +129,7 @@ def judge_moments(
     energy_error: ArrayLike | None = None,
     frozen: ArrayLike | None = None,
     exact: bool = True,
+    energy: ArrayLike | None = None,
 ) -> Verdict:
     """Judge a run of which only the moments were kept: R-hat from whole chains, and the rest."""
     mean = np.asarray(moments.mean, dtype=np.float64)
@@ -137,6 +141,7 @@ def judge_moments(
     reasons, numbers = checks.frozen(broken), {}
     notes = ["only moments were kept, so chains could be compared by their means and variances"]
     found = [
+        checks.digits(np.asarray([] if energy is None else energy)),
         checks.moments(moments, kept, names),
         checks.acceptance(acceptance, kept),
         checks.energy_error(energy_error, kept, dim, exact),

@@ -27,6 +27,7 @@ def run(
     progress: bool,
     keep: str,
     thin: int | None,
+    exact: bool | None,
 ) -> Posterior:
     """Follow an algorithm until the wish is granted; the first fifth is left out."""
     problem, clock, interrupted = question.problem, Clock(), False
@@ -34,6 +35,12 @@ def run(
     if getattr(algorithm, "adjust", None) == "orbit":
         every = 1
     job, state, first = launch(problem, algorithm, seed)
+    # Without a uniform number nothing is ever rejected.
+    if exact and not job.kernel.uniforms:
+        raise ValueError(
+            f"exact=True contradicts sampler={algorithm!r}, which nothing corrects; leave exact "
+            "out, or use sampler='auto' or an adjusted one: MALA, HMC or ESH(adjust='endpoint')"
+        )
     seen = [[problem.engine.to_numpy(part)[None] for part in first]]
     path = follow(problem, job, state, seen, algorithm, 0, CHUNK * every, every)
     with telling(progress) as tell:
@@ -78,6 +85,12 @@ def _granted(path: Path, asked: Wish, clock: Clock) -> bool:
     return bool(sizes.min() >= (asked.ess or 0)) or have >= 10**6
 
 
+def _gradients(question: Question, path: Path) -> dict[str, int]:
+    """By phase, of all chains."""
+    checked = {"start": question.spent} if question.spent else {}
+    return checked | {"sampling": path.gradients * path.x.shape[1]}
+
+
 def _posterior(question, path: Path, asked, clock, keep, seed, every, interrupted) -> Posterior:
     have = len(path.x) - 1
     skip = max(have - asked.draws, 0) if asked.draws is not None else int(WARM_UP * have)
@@ -95,7 +108,7 @@ def _posterior(question, path: Path, asked, clock, keep, seed, every, interrupte
         energy_error=error,
         acceptance=chains_first(path.acceptance[cut]) if decided else None,
         step_size=path.algorithm.step_size,
-        gradients={"sampling": path.gradients * path.x.shape[1]},
+        gradients=_gradients(question, path),
         seconds=clock.seconds,
         frozen=np.asarray(path.frozen),
         thin=every,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from schuss.arguments import entropy, whole
+from schuss.adapters import derivative
+from schuss.arguments import entropy, floating, whole
 from schuss.model import Model
 from schuss.problem import Problem, pose
 from schuss.targets.target import Target
@@ -26,6 +27,7 @@ class Question:
     restore: Callable
     dims: Mapping[str, Sequence[str]]
     coords: Mapping[str, Sequence[Any]]
+    spent: int = 0  # gradients that it took to check what was given
 
 
 def ask(target, *, energy, logdensity, value_and_grad, init, chains, seed, engine, **options):
@@ -74,16 +76,15 @@ def ask(target, *, energy, logdensity, value_and_grad, init, chains, seed, engin
 def starts(init, chains, rng):
     """A batch of starting positions from a point, a batch or a function that draws them."""
     if callable(init) and not hasattr(init, "dtype"):
-        return _drawn(init, rng, _count(chains))
+        return floating("init", _drawn(init, rng, _count(chains)))
     array: Any = init if hasattr(init, "dtype") else np.asarray(init)
     if array.ndim == 0 or str(array.dtype) == "object":
         raise ValueError(
             "init must be a point (dim,), a batch (chains, dim) or a function (rng, chains) → "
             f"starts, got {init!r}"
         )
+    array = floating("init", array)
     if array.ndim == 1:
-        if "float" not in str(array.dtype):
-            array = np.asarray(array, float)
         noise = JITTER * rng.standard_normal((_count(chains), len(array)))
         if type(array).__module__.startswith("torch"):
             import torch
@@ -107,14 +108,19 @@ def _of_model(model: Model, init, chains, seed, engine, rng) -> Question:
             f"init has shape {np.shape(x)[1:]} but {model.name} has {model.dim} flat coordinates; "
             f"pass a point ({model.dim},), a batch (chains, {model.dim}), or leave it out"
         )
+    x = np.asarray(x, float)
     problem = pose(
         logdensity=model.logdensity,
         value_and_grad=model.value_and_grad,
-        init=np.asarray(x, float),
+        init=x,
         seed=seed,
         engine=engine,
     )
-    return Question(problem, model.name, model.constrain, model.dims, model.coords)
+    spent = 0
+    if model.value_and_grad is not None:
+        own = np.random.default_rng([entropy(seed), 4])
+        spent = derivative.check(model.name, model.value_and_grad, x, own)
+    return Question(problem, model.name, model.constrain, model.dims, model.coords, spent)
 
 
 def _drawn(init, rng, chains):

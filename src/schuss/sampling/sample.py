@@ -63,7 +63,7 @@ class View:
 
     def posterior(self) -> Posterior:
         """What the run would give if it ended here; an error before it has draws."""
-        return gather(self.question, self.course, self.asked, self.clock, self.keep, False)
+        return _gathered(self.question, self.course, self.asked, self.clock, self.keep, False)
 
 
 def sample(
@@ -80,7 +80,7 @@ def sample(
     chains: int | None = None,
     seed: int = 0,
     sampler: Any = "auto",
-    exact: bool = True,
+    exact: bool | None = None,
     engine: Any = "auto",
     progress: bool = True,
     checkpoint: Any = None,
@@ -100,9 +100,10 @@ def sample(
         said), an effective sample size for the worst of x, (x − m)² and E, a time, or a number
         of gradients in all.
     sampler: "auto", or a fixed algorithm such as `schuss.HMC(step_size=0.1)`.
-    exact: with False the draws of tuning count too, and where steps are long the unadjusted flow
-        is sampled on: quicker, with a bias that the energy error keeps below the scatter of the
-        estimates.
+    exact: True unless a fixed sampler says otherwise, and True refuses a fixed one that nothing
+        corrects. With False the draws of tuning count too, and where steps are long the unadjusted
+        flow is sampled on: quicker, with a bias that the energy error keeps below the scatter of
+        the estimates.
     checkpoint: a folder, say "run.zarr": a run that was killed goes on there by the same call.
     devices: chains are spread over this many devices (all there are, where they divide evenly).
     keep: "draws", or "moments" for constant memory. thin: keep every so many-th state.
@@ -137,14 +138,17 @@ def sample(
         for name, given in (("checkpoint", checkpoint), ("callback", callback)):
             if given is not None:
                 raise ValueError(f"{name} works with sampler='auto' only; leave it out")
-        result = fixed.run(question, sampler, asked, seed, progress, keep, thin)
+        result = fixed.run(question, sampler, asked, seed, progress, keep, thin, exact)
         return _warned(result)
 
+    exact = True if exact is None else exact
     field = Field.over(problem, seed, 1.0)
     x = _checked(field, _start(problem, seed))
     temperature = HOT if problem.dim == 2 and steep(field, x, 2 * HOT) else 1.0
     field = Field.over(problem, seed, temperature)
-    rounds = Rounds(Course(field, x, exact=exact, freeze=_freeze(asked)))
+    course = Course(field, x, exact=exact, freeze=_freeze(asked))
+    course.gradients["start"] += question.spent
+    rounds = Rounds(course)
     clock, interrupted = Clock(), False
     limit = _held(asked, len(x)) if keep == "moments" else None
     settings = {"exact": exact, "keep": keep, "thin": thin, "temperature": temperature}
@@ -165,7 +169,17 @@ def sample(
                         break
         except KeyboardInterrupt:
             interrupted = True
-    return _warned(gather(question, rounds.course, asked, clock, keep, interrupted))
+    return _warned(_gathered(question, rounds.course, asked, clock, keep, interrupted))
+
+
+def _gathered(
+    question: Question, course: Course, asked: Wish, clock: Clock, keep: str, interrupted: bool
+) -> Posterior:
+    """What a run gives, its energies in the precision that they were computed in."""
+    result = gather(question, course, asked, clock, keep, interrupted)
+    precision = question.problem.engine.to_numpy(question.problem.x).dtype
+    stats = dataclasses.replace(result.stats, energy=result.stats.energy.astype(precision))
+    return dataclasses.replace(result, stats=stats)
 
 
 def _warned(result: Posterior) -> Posterior:

@@ -2,6 +2,7 @@
 
 from schuss.results.checks.agreement import moments
 from schuss.results.checks.chains import frozen, runaway
+from schuss.results.checks.digits import digits
 from schuss.results.checks.evidence import FEW, WRONG, Evidence, Found, Reason
 from schuss.results.checks.look import look
 from schuss.results.checks.steps import acceptance, energy_error
@@ -13,6 +14,7 @@ __all__ = [
     "Found",
     "Reason",
     "acceptance",
+    "digits",
     "energy_error",
     "frozen",
     "look",
