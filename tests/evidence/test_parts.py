@@ -7,18 +7,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, optimize, special, stats
 
 from schuss.coordinates import Bounded, Level, through
 from schuss.engines.jax import Jax, precision
+from schuss.engines.numpy import Numpy
 from schuss.evidence import adapt
 from schuss.evidence.bridge import log_ratio
 from schuss.evidence.groups import by_group, combine, difference, interval
 from schuss.evidence.modes import apart_anywhere, most_apart, parting, separation
+from schuss.evidence.moves import Mover, Space
 from schuss.evidence.references import Normal, Prior, Uniform
 from schuss.evidence.resample import systematic
+from schuss.evidence.smc import _resample
 from schuss.evidence.temperature import LAST, conditional_ess, increment, log_weights
 from schuss.evidence.tempered import Tempered
+from schuss.targets import gaussian
 
 
 @pytest.mark.parametrize(
@@ -133,6 +137,35 @@ def test_the_next_temperature_has_the_conditional_ess_that_was_asked_for():
     assert increment(half, 1.0, 0.8) == 1.0
 
 
+@pytest.mark.parametrize("kind", ["gaussian", "heavy", "outlier", "walls", "twins"])
+def test_the_next_temperature_against_a_bracketed_root(kind):
+    """Brent's method on the plain formula, to nine digits of Δβ."""
+    rng = np.random.default_rng(1)
+    gap = {
+        "gaussian": 40 * rng.standard_normal(400) + 1e5,
+        "heavy": rng.standard_cauchy(400) ** 2,
+        "outlier": np.append(rng.standard_normal(400) * 20, 1e200),
+        "walls": np.where(rng.random(400) < 0.3, np.inf, 50 * rng.standard_normal(400)),
+        "twins": np.repeat([0.0, 100.0], 200),
+    }[kind]
+    kept = gap[np.isfinite(gap)]
+
+    def short(log_delta):
+        w = np.exp(-math.exp(log_delta) * (kept - kept.min()))
+        return w.sum() ** 2 / (len(kept) * (w @ w)) - 0.85
+
+    # What loses a single particle of 401 needn't be small.
+    bracket = (-30.0 if kind == "outlier" else -60.0, 0.0)
+    expected = optimize.root_scalar(short, bracket=bracket, xtol=1e-13).root
+    assert math.log(increment(gap, 1.0, 0.85)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_no_step_is_left_where_a_density_is_infinite():
+    assert increment(np.array([0.0, -np.inf]), 1.0, 0.85) < 1e-30
+    assert increment(np.array([0.0, 1e308, -1e308]), 1.0, 0.85) < 1e-30
+    assert increment(np.array([np.nan, np.inf]), 0.5, 0.85) == 0.5
+
+
 def test_systematic_resampling_counts_are_right_and_unbiased():
     """Counts are the floor or the ceiling of n w; their mean over the uniform number is n w."""
     weights = np.array([0.1, 0.0, 0.45, 0.25, 0.2])
@@ -150,7 +183,7 @@ def test_two_modes_are_found(direction, share):
     axis = np.eye(6)[2] if direction == "coordinate" else np.ones(6) / math.sqrt(6)
     side = np.where(rng.random(1000) < share, -1.0, 1.0)
     x = rng.standard_normal((1000, 6)) + 5 * side[:, None] * axis
-    where, apart = most_apart(x, rng.uniform(0.5, 1.0, 1000))
+    where, apart, _ = most_apart(x, rng.uniform(0.5, 1.0, 1000))
     # The diagonal is found to a few degrees, and modes parted all the same.
     assert apart == pytest.approx(5, abs=0.6)
     assert abs(np.corrcoef(where, side)[0, 1]) > 0.9
@@ -161,7 +194,7 @@ def test_a_mode_along_a_coordinate_is_not_missed():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((64, 100))
     x[:13, 7] += 20.0
-    where, apart = apart_anywhere(x, np.ones(64))
+    where, apart, _ = apart_anywhere(x, np.ones(64))
     np.testing.assert_array_equal(where, x[:, 7])
     # Thirteen draws tell their sd to a fifth.
     assert apart == pytest.approx(10, abs=4)
@@ -174,8 +207,8 @@ def test_what_is_one_place_is_not_called_two():
     # A particle far off in one of 1000 coordinates is no mode.
     x = rng.standard_normal((512, 1000))
     x[:8] += 30.0
-    assert most_apart(x, np.ones(512))[1] < 2
-    assert most_apart(np.ones((8, 2)), np.ones(8))[1] == 0
+    assert most_apart(x, np.ones(512)).apart < 2
+    assert most_apart(np.ones((8, 2)), np.ones(8)).apart == 0
 
 
 def test_the_parting_is_the_best_of_all():
@@ -216,6 +249,79 @@ def test_bennett_against_a_gaussian_integral():
     assert found == pytest.approx(math.log(0.5), abs=0.05)
 
 
+@pytest.mark.parametrize("case", ["near", "far", "lost", "flat", "unequal", "one-sided"])
+def test_bennett_against_a_bracketed_root(case):
+    """Brent's method on the plain sums."""
+    rng = np.random.default_rng(0)
+    before, after = rng.standard_normal(300) - 3, rng.standard_normal(300) - 2
+    if case == "far":
+        before, after = 5 * before - 200, 5 * after + 200
+    elif case == "one-sided":  # Newton alone walks there in hundreds of steps
+        before, after = before - 300, after[:20] + 300
+    elif case == "lost":
+        before = np.where(rng.random(300) < 0.4, -np.inf, before)
+    elif case == "flat":
+        before, after = np.zeros(300), np.zeros(300)
+    elif case == "unequal":
+        after = after[:50]
+    offset = math.log(len(after) / len(before))
+
+    def balance(r):
+        return special.expit(before - r + offset).sum() - special.expit(r - after - offset).sum()
+
+    expected = optimize.root_scalar(balance, bracket=(-400.0, 400.0), xtol=1e-13, rtol=1e-14).root
+    found = log_ratio(np.stack([before, before]), np.stack([after, after]))
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_moves_are_launched_before_any_is_waited_for():
+    """And leave what moves one at a time would."""
+    calls = []
+
+    class Told(Numpy):
+        def collect(self, job, state, kept, first, count, collection):
+            calls.append("launch")
+            return super().collect(job, state, kept, first, count, collection)
+
+        def to_numpy(self, array):
+            calls.append("wait")
+            return super().to_numpy(array)
+
+    target, reference = gaussian([0.5, 2.0, 1.0]), Normal(dim=3, sd=2.0)
+    x = reference.sample(np.random.default_rng(0), 16)
+
+    def mover(engine):
+        like = engine.asarray(x)
+        grad_fn = engine.value_and_grad(lambda z: (target.energy(np, z), z / [0.5, 2.0, 1.0]), like)
+        space = Space(engine, grad_fn, reference.grad_fn(engine, like), (), like)
+        return Mover(space, x, 0.25, np.ones((16, 3)), np.full(16, 0.5), 3, None)
+
+    places = mover(Told()).moves([4, 2, 3])
+    assert calls[:3] == ["launch"] * 3 and "launch" not in calls[3:]
+    alone = mover(Numpy())
+    single = [alone.moves([steps]) for steps in (4, 2, 3)]
+    for part, one in zip(places, zip(*single, strict=True), strict=True):
+        np.testing.assert_array_equal(part, np.concatenate(one))
+    gap = target.energy(np, places.x.reshape(-1, 3)) - reference.energy(np, places.x.reshape(-1, 3))
+    np.testing.assert_allclose(places.gap.reshape(-1), gap, rtol=1e-9, atol=1e-9)
+
+
+def test_many_states_are_resampled_in_the_order_that_all_of_them_have():
+    """More than tell the direction: every state's number of copies is within one of n w.
+
+    In an order along the modes' direction the larger mode has its share to 1/n; at random it would
+    be off by .02, ten times as much.
+    """
+    rng = np.random.default_rng(0)
+    side = rng.random((6, 512)) < 0.7
+    x = rng.standard_normal((6, 512, 3)) * 0.1 + np.where(side, 5.0, -5.0)[..., None]
+    weights = rng.uniform(0.5, 1.0, (6, 512))
+    picked = _resample(x, x, weights, 1, rng)
+    assert picked.shape == (512, 3)
+    share = weights[side].sum() / weights.sum()
+    assert abs((picked[:, 0] > 0).mean() - share) <= 1 / 512
+
+
 def test_groups_by_hand():
     logs = np.array([-3.0, -2.5, -2.8, -3.3])
     value, error = combine(logs + 800)
@@ -243,7 +349,12 @@ def test_rules_move_the_right_way():
     assert adapt.correlation_time(x) == pytest.approx(3, abs=0.5)
     assert adapt.correlation_time(np.ones((4, 8))) == 1
     assert adapt.correlation_time(1e-9 * x) == 1
-    sd = adapt.spread(np.array([[0.0, 1.0], [2.0, 1.0]]), np.ones(2), np.full(2, 9.0))
+    x, w = rng.standard_normal((3, 3000, 30)) + 50, rng.random((3, 3000))  # more than one block
+    flat, share = x.reshape(-1, 30), w.reshape(-1) / w.sum()
+    np.testing.assert_allclose(
+        adapt.spread(x, w, np.ones(30)) ** 2, np.diag(np.cov(flat.T, aweights=share, ddof=0)), 1e-9
+    )
+    sd = adapt.spread(np.array([[[0.0, 1.0], [2.0, 1.0]]]), np.ones((1, 2)), np.full(2, 9.0))
     np.testing.assert_allclose(sd, [1.0, 9.0])
 
 

@@ -5,6 +5,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from schuss.evidence.blocks import blocks
+
 ACCEPTANCE = 0.85
 """Wanted of proposals."""
 
@@ -17,10 +19,14 @@ STILL = 1e-3
 
 
 def spread(x: np.ndarray, weights: np.ndarray, otherwise) -> np.ndarray:
-    """Weighted standard deviation of each coordinate, or `otherwise` where there is none."""
+    """Weighted standard deviation of each coordinate, or `otherwise` where there is none.
+
+    x is (moves, particles, dim) and weights (moves, particles).
+    """
     share = weights / weights.sum()
-    mean = share @ x
-    sd = np.sqrt(share @ (x - mean) ** 2)
+    parts = [(move, some) for move in range(len(x)) for some in blocks(*x.shape[1:])]
+    mean = sum(share[part] @ x[part] for part in parts)
+    sd = np.sqrt(sum(share[part] @ (x[part] - mean) ** 2 for part in parts))
     return np.where(np.isfinite(sd) & (sd > 1e-12 * otherwise), sd, otherwise)
 
 

@@ -111,7 +111,7 @@ def _by_tempering(outcome, space, reference, particles, groups, begun, common) -
     weights = np.ones(groups) if outcome.stopped else normalise(outcome.log_z)
     weights = np.repeat(weights[:, None], states.shape[1], axis=1)
     weights = weights / weights.sum()
-    reference_energy = np.stack([space.energies(space.reference, part) for part in x])
+    reference_energy = space.energies(space.reference, x)
     rows = outcome.rows
     spent = np.cumsum([smc.FIRST, *(row.gradients for row in rows)])[1:]
     names = (
@@ -164,7 +164,7 @@ def _by_flow(
     if isinstance(reference, Uniform) and algorithm.box is None:
         algorithm = dataclasses.replace(algorithm, box=(reference.lower, reference.upper))
     steps = whole("steps", 200 if steps is None else steps, 1)
-    start = space.energies(space.reference, draws)
+    start = space.energies(space.reference, draws[None])[0]
     end = flow(
         given | {"engine": problem.engine},
         problem.restore(problem.x),

@@ -1,37 +1,50 @@
 """Where draws fall apart, if they do: a direction, and the place along it where they part."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 SMALLEST = 0.05
 """Share of the draws in a part that counts; in high dimensions a single particle lies apart."""
 
 
-def most_apart(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Where x (n, dim) lies along the direction in which it falls apart most, and by how much.
+class Line(NamedTuple):
+    """Draws along a direction."""
+
+    where: np.ndarray  # (n,)
+    apart: float  # `separation`
+    direction: np.ndarray  # (dim,): `where` is x along it, up to a constant
+
+
+def most_apart(x: np.ndarray, weights: np.ndarray) -> Line:
+    """x (n, dim) along the direction in which it falls apart most.
 
     Of the first principal direction and the coordinates of smallest and of largest kurtosis (modes
     alike and unlike in size), the one with the largest `separation`.
     """
     share = weights / weights.sum()
-    mean = share @ x
-    z = x - mean
-    scale = np.sqrt(share @ z**2)
-    z = z / np.where(scale > 0, scale, np.inf)
+    z = x - share @ x
     square = z * z  # a fourth power takes ten times as long
-    kurtosis = np.where(scale > 0, share @ (square * square), 3.0)
-    chosen = (int(np.argmin(kurtosis)), int(np.argmax(kurtosis)))
-    found = [z @ _principal(z, share), *(z[:, i] for i in chosen)]
-    apart = [separation(where, share) for where in found]
-    best = int(np.argmax(apart))
-    return found[best], apart[best]
+    scale = np.sqrt(share @ square)
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    outermost = int(np.argmax((square @ inverse**2) * (share > 0)))
+    fourth = share @ np.square(square, out=square)
+    kurtosis = np.where(scale > 0, fourth * inverse**4, 3.0)
+    columns = (int(np.argmin(kurtosis)), int(np.argmax(kurtosis)))
+    axes = [np.where(np.arange(len(scale)) == i, inverse, 0.0) for i in columns]
+    found = [_principal(z, share, inverse, outermost) * inverse, *axes]
+    lines = (Line(where, separation(where, share), to) for to in found for where in [z @ to])
+    return max(lines, key=lambda one: one.apart)
 
 
-def apart_anywhere(x: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
+def apart_anywhere(x: np.ndarray, weights: np.ndarray) -> Line:
     """`most_apart` of all coordinates as well: slower, and misses no mode along one of them."""
-    where, apart = most_apart(x, weights)
-    each = [separation(column, weights) for column in x.T]
+    found = most_apart(x, weights)
+    each = [separation(column, weights) for column in np.ascontiguousarray(x.T)]
     best = int(np.argmax(each))
-    return (x[:, best], each[best]) if each[best] > apart else (where, apart)
+    if each[best] <= found.apart:
+        return found
+    return Line(x[:, best], each[best], np.eye(x.shape[1])[best])
 
 
 def separation(where: np.ndarray, weights: np.ndarray) -> float:
@@ -39,13 +52,13 @@ def separation(where: np.ndarray, weights: np.ndarray) -> float:
 
     Two Gaussians that lie D sd apart have D/2; a part that is too small gives 0.
     """
-    order = np.argsort(where, kind="stable")
-    first = parting(where[order], weights[order])
-    below = weights[order[:first]].sum() / weights.sum()
-    if not SMALLEST <= below <= 1 - SMALLEST:
+    order = np.argsort(where)
+    where, weights = where[order], weights[order]
+    first, total = parting(where, weights), weights.sum()
+    if not SMALLEST <= weights[:first].sum() / total <= 1 - SMALLEST:
         return 0.0
     means, sds = [], []
-    for part in (order[:first], order[first:]):
+    for part in (slice(first), slice(first, None)):
         share = weights[part] / weights[part].sum()
         means.append(share @ where[part])
         sds.append(np.sqrt(share @ (where[part] - means[-1]) ** 2))
@@ -67,11 +80,11 @@ def parting(where: np.ndarray, weights: np.ndarray) -> int:
     return int(np.argmax(between)) + 1
 
 
-def _principal(z: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """The first principal direction by eight rounds of power iteration, from the outermost."""
-    direction = z[np.argmax((z**2).sum(axis=1) * (share > 0))]
+def _principal(z: np.ndarray, share: np.ndarray, inverse: np.ndarray, outermost: int) -> np.ndarray:
+    """The first principal direction of z/s by eight rounds of power iteration."""
+    direction = z[outermost] * inverse
     for _ in range(8):
-        direction = (share * (z @ direction)) @ z
+        direction = (share * (z @ (direction * inverse))) @ z * inverse
         norm = np.sqrt(direction @ direction)
         if not norm > 0:
             break

@@ -1,6 +1,7 @@
 """Adjusted ESH moves of all particles at one temperature, through the engine's compiled loop."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from schuss.core.collect import Collection
 from schuss.core.dynamics import ESH
 from schuss.core.integrators import LEAPFROG
 from schuss.engines.engine import Engine, Job
+from schuss.evidence.blocks import blocks
 from schuss.evidence.references import Closed
 from schuss.evidence.tempered import Tempered
 
@@ -53,10 +55,12 @@ class Space:
         return self.like.shape[1]
 
     def energies(self, grad_fn, x: np.ndarray) -> np.ndarray:
-        """Energies of a batch of positions."""
+        """Energies of batches of positions, (batches, particles, dim)."""
         if isinstance(grad_fn, Closed):
-            return grad_fn.reference.energy(np, x)
-        return np.asarray(self.engine.to_numpy(self._start(grad_fn, x).energy), float)
+            flat = x.reshape(-1, self.dim)
+            parts = [grad_fn.reference.energy(np, flat[some]) for some in blocks(*flat.shape)]
+            return np.concatenate(parts).reshape(x.shape[:-1])
+        return self.fetched([self._start(grad_fn, part).energy for part in x])
 
     def slope(self, x: np.ndarray) -> np.ndarray:
         """Gradients of the reference's energy."""
@@ -66,6 +70,11 @@ class Space:
         engine = self.engine
         job = Job(KERNEL, grad_fn, self.params(1.0, 1), engine.source(0, self.like))
         return engine.start(job, engine.asarray(x, self.like))[0]
+
+    def fetched(self, launched: Sequence, columns: int | None = None) -> np.ndarray:
+        """Arrays of the engine as one of NumPy: all are under way before the first is awaited."""
+        to_numpy = self.engine.to_numpy
+        return np.stack([to_numpy(part)[..., :columns] for part in launched], dtype=float)
 
     def opened(self, x: np.ndarray) -> np.ndarray:
         """Positions in the coordinates where the support is the whole space."""
@@ -82,12 +91,12 @@ class Space:
         return endpoint.Params(*(self.engine.asarray(value, self.like) for value in values))
 
 
-class Place(NamedTuple):
-    """What one move leaves behind, in NumPy."""
+class Places(NamedTuple):
+    """What moves leave behind, in NumPy."""
 
-    x: np.ndarray  # (particles, dim)
-    gap: np.ndarray  # E − E₀
-    acceptance: np.ndarray
+    x: np.ndarray  # (moves, particles, dim)
+    gap: np.ndarray  # (moves, particles), E − E₀
+    acceptance: np.ndarray  # (moves, particles)
 
 
 class Pull(NamedTuple):
@@ -103,6 +112,7 @@ class Mover:
     def __init__(self, space: Space, x, left: float, scale, step, seed: int, auxiliary):
         engine = space.engine
         self.space, self.left, self.done, self.scale = space, left, 0, scale
+        self.kept = None
         level = Level(np.broadcast_to([left, 1 - left], (len(x), 2)))
         frames = (*space.open, Diagonal(scale))
         if space.dim == 1:
@@ -116,17 +126,24 @@ class Mover:
         )
         self.state, _ = engine.start(self.job, engine.asarray(to_z(np, frames, x), space.like))
 
-    def move(self, steps: int) -> Place:
-        """One proposal of `steps` leapfrogs for each particle, and its decision."""
+    def moves(self, lengths: Sequence[int]) -> Places:
+        """For each length a proposal of so many leapfrogs of every particle, and its decision."""
+        space = self.space
+        x, energy, acceptance = zip(*map(self._launch, lengths), strict=True)
+        x = space.fetched(x, space.dim)  # without the two coordinates of `Level`
+        gap = space.fetched(energy) - space.energies(space.reference, x)
+        return Places(x, gap / (1 - self.left), space.fetched(acceptance))
+
+    def _launch(self, steps: int) -> Latest:
+        """One move: an engine that works on its own is not waited for."""
         space, engine = self.space, self.space.engine
         params = self.job.params._replace(steps=engine.asarray(float(steps), space.like))
         job = self.job._replace(params=params)
-        self.state, source, kept = engine.collect(job, self.state, None, self.done, steps, LATEST)
+        self.state, source, self.kept = engine.collect(
+            job, self.state, self.kept, self.done, steps, LATEST
+        )
         self.job, self.done = job._replace(source=source), self.done + steps
-        latest = [np.asarray(engine.to_numpy(part), float) for part in kept.collected]
-        x, energy, acceptance = latest[0][:, :-2], latest[1], latest[2]
-        e0 = space.energies(space.reference, x)
-        return Place(x, (energy - e0) / (1 - self.left), acceptance)
+        return self.kept.collected
 
     def pull(self) -> Pull:
         """The particles as they are now, in coordinates where the support is the whole space."""

@@ -32,6 +32,9 @@ WORTH = 4.0
 FIRST = 8
 """Draws of the reference for each particle."""
 
+ENOUGH = 2048
+"""States of a group that show in which direction they fall apart."""
+
 TEMPERATURES = 300
 NEAREST, WIDEST, SLOWEST = 1e-9, 30.0, 1e-3
 """A path that comes this near to the target and not there, or slows down while the particles
@@ -89,7 +92,7 @@ def run(
     second = np.arange(particles) * 2 >= particles  # the half that a particle is in
     dim = max(space.dim, 2)
     pool, lost, walls = _begin(space, sample, particles, rng)
-    first_scale = adapt.spread(space.opened(_flat(pool.x)), np.ones(pool.gap.size), 1.0)
+    first_scale = adapt.spread(_opened(space, pool.x), np.ones(pool.gap.shape), 1.0)
     log_z = bridged = np.zeros(groups)
     left, gradients, rows = 1.0, FIRST, []
     steps, moves = (adapt.first_step(dim),) * 2, FIRST_MOVES
@@ -104,9 +107,9 @@ def run(
         logs = log_weights(pool.gap, delta)
         log_z = log_z + log_mean(by_group(logs, groups))
         left = 0.0 if delta == left else left - delta
-        opened = space.opened(_flat(pool.x)).reshape(pool.x.shape)
+        opened = _opened(space, pool.x)
         weights = np.exp(logs - logs.max())
-        scale = _scale(opened, weights, second, first_scale)
+        scale = _scale(opened, weights, first_scale)
         mover = Mover(
             space,
             _resample(pool.x, opened, weights, groups, rng),
@@ -149,8 +152,7 @@ def run(
 def _begin(space: Space, sample, particles: int, rng) -> tuple[Pool, int, bool]:
     """Draws of the reference, and where the target has no number or is infinite."""
     x = np.stack([np.asarray(sample(rng, particles), float) for _ in range(FIRST)])
-    energy = np.stack([space.energies(space.target, part) for part in x])
-    reference = np.stack([space.energies(space.reference, part) for part in x])
+    energy, reference = space.energies(space.target, x), space.energies(space.reference, x)
     if not np.all(np.isfinite(reference)):
         raise ValueError(
             f"reference gives {np.sum(~np.isfinite(reference))} of its own {reference.size} draws "
@@ -178,19 +180,20 @@ def _trouble(pool: Pool, left: float, delta: float, widest: float, temperatures:
     return "stuck" if temperatures == TEMPERATURES or delta < 1e-30 else ""
 
 
-def _scale(opened, weights, second, otherwise) -> np.ndarray:
+def _scale(opened, weights, otherwise) -> np.ndarray:
     """The metric of each particle: the spread of the half that it isn't in, at the new weights."""
+    half = opened.shape[1] // 2
     first, last = (
-        adapt.spread(_flat(opened[:, of]), weights[:, of].reshape(-1), otherwise)
-        for of in (~second, second)
+        adapt.spread(opened[:, of], weights[:, of], otherwise)
+        for of in (slice(half), slice(half, None))
     )
-    return np.where(second[:, None], first, last)
+    return np.repeat([last, first], half, axis=0)
 
 
 def _walk(mover: Mover, dim: int, step: float, moves: int, rng) -> tuple[Pool, np.ndarray, int]:
     """The states after each move, the probabilities of acceptance, and gradients a particle."""
     lengths = [adapt.proposal_length(dim, step, rng.random()) for _ in range(moves)]
-    x, gap, accepted = (np.stack(part) for part in zip(*map(mover.move, lengths), strict=True))
+    x, gap, accepted = mover.moves(lengths)
     return Pool(x, gap), accepted, 1 + sum(lengths)
 
 
@@ -204,11 +207,23 @@ def _resample(x, opened, weights, groups, rng) -> np.ndarray:
         if not w.sum() > 0:
             # A group that lost everything counts for nothing from here on.
             w = np.ones_like(w)
-        where, _ = most_apart(_flat(opened[:, mine]), w)
-        order = np.argsort(where, kind="stable")
-        chosen = order[systematic(w[order], size, rng.random())]
-        picked.append(_flat(x[:, mine])[rng.permutation(chosen)])
+        order = np.argsort(opened[:, mine] @ _apart(opened[:, mine], weights[:, mine]), axis=None)
+        chosen = rng.permutation(order[systematic(w[order], size, rng.random())])
+        picked.append(x[:, mine][np.unravel_index(chosen, (len(x), size))])
     return np.concatenate(picked)
+
+
+def _apart(opened, weights) -> np.ndarray:
+    """The direction in which the states of one group fall apart most, by the latest of them."""
+    latest = slice(-math.ceil(ENOUGH / opened.shape[1]), None)
+    if not weights[latest].sum() > 0:
+        latest = slice(None)
+    w = weights[latest].reshape(-1)
+    return most_apart(_flat(opened[latest]), w if w.sum() > 0 else np.ones_like(w)).direction
+
+
+def _opened(space: Space, x: np.ndarray) -> np.ndarray:
+    return space.opened(_flat(x)).reshape(x.shape)
 
 
 def _flat(x: np.ndarray) -> np.ndarray:

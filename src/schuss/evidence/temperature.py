@@ -3,6 +3,8 @@
 E_β = (1 − β) E₀ + β E,   log w = −Δβ (E − E₀),   conditional ESS = (Σ w)²/(n Σ w²)
 """
 
+import math
+
 import numpy as np
 
 from schuss.diagnostics import weight_ess
@@ -14,6 +16,13 @@ Where the target has heavier tails than the reference, the weights of a step Δ�
 as e^(Δβ/(1−β) T), T exponential: half the way has a variance, the whole way never has one, which
 few particles don't show.
 """
+
+
+DEEPEST = -80.0
+"""log of the smallest step, as a share of what is left."""
+
+ROUNDS, CLOSE, TINY = 100, 1e-13, 1e-300
+"""At most so many evaluations, the change of log Δβ that ends the search, and what isn't 0."""
 
 
 def log_weights(gap: np.ndarray, increment: float) -> np.ndarray:
@@ -30,23 +39,53 @@ def conditional_ess(logs: np.ndarray) -> float:
 
 
 def increment(gap: np.ndarray, left: float, wanted: float) -> float:
-    """The largest Δβ whose conditional ESS is at least `wanted`, by bisection.
+    """The largest Δβ whose conditional ESS is at least `wanted`, to rounding.
 
     It is at most half of what is left, or all of it.
     Where the target is infinite for some particles even the smallest step loses them: `wanted`
     is then a share of the others.
     """
-    some = float(np.mean(np.isfinite(gap)))
-    if conditional_ess(log_weights(gap, left)) >= LAST * some:
+    if np.any(gap == -np.inf):
+        return left * math.exp(DEEPEST)
+    gap = gap[np.isfinite(gap)]
+    if not len(gap):
         return left
-    if conditional_ess(log_weights(gap, left / 2)) >= wanted * some:
+    with np.errstate(over="ignore"):
+        gap = gap - gap.min()
+    if _loss(gap, left) <= -math.log(LAST):
+        return left
+    most = -math.log(wanted)
+    if _loss(gap, left / 2) <= most:
         return left / 2
-    # In logarithms: the first step may be many orders of magnitude smaller than what is left.
-    low, high = np.log(left) - 80.0, np.log(left / 2)
-    for _ in range(60):
-        middle = (low + high) / 2
-        if conditional_ess(log_weights(gap, float(np.exp(middle)))) >= wanted * some:
-            low = middle
-        else:
-            high = middle
-    return float(np.exp(low))
+    return math.exp(_reach(gap, math.log(left) + DEEPEST, math.log(left / 2), most))
+
+
+def _loss(gap: np.ndarray, delta: float) -> float:
+    """−log of the conditional ESS, for gaps from 0 on."""
+    w = np.exp(-delta * gap)
+    return math.log(len(gap) * float(w @ w)) - 2 * math.log(float(w.sum()))
+
+
+def _reach(gap: np.ndarray, low: float, high: float, most: float) -> float:
+    """log Δβ at which the loss is `most`.
+
+    In logarithms: the step may be many orders of magnitude smaller than what is left, and where it
+    is small the loss is Δβ² var(E − E₀). The logarithm of the loss is then a line of slope 2, and
+    secants of it find the place in a few rounds; the bounds are halved where they would leave them.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(gap.var())
+    at = math.log(most / spread) / 2 if 0 < spread < math.inf else low
+    at, slope, last = min(max(at, low), high), 2.0, None
+    for _ in range(ROUNDS):
+        loss = _loss(gap, math.exp(at))
+        low, high = (at, high) if loss <= most else (low, at)
+        height = math.log(max(loss, TINY) / most)
+        if last is not None and height != last[1]:
+            slope = (height - last[1]) / (at - last[0])
+        last = at, height
+        step = -height / slope if slope > 0 else math.inf
+        if abs(step) <= CLOSE or high - low <= CLOSE:
+            break
+        at = at + step if low < at + step < high else (low + high) / 2
+    return at

@@ -30,8 +30,17 @@ TWO_WAYS, TWO_WAYS_ERRORS = 0.1, 4.0
 
 ACCEPTANCE = 0.3
 VIRIAL, VIRIAL_ERRORS = 0.25, 6.0
-OUTERMOST, TAIL, TAIL_ERRORS = 0.05, 1.5, 3.0
-"""The share of particles that tails are judged by, and the least index α that is trusted."""
+OUTERMOST, TAIL, TAIL_ERRORS = 0.05, 2.1, 5.0
+"""The share of particles that tails are judged by, and the least index α that is trusted.
+
+Light tails scatter and the heaviest don't, so that many errors cost no power. Of 256 exact draws
+of Student's t in up to 50 dimensions all are told with one degree of freedom, nine tenths or more
+with two, and none with five; nor any of a normal, Laplace's or Gumbel's density.
+"""
+
+FEWEST, TAIL_OF_FEW = 8, 1.5
+"""The least number to judge tails by, and the least index where that is a larger share: not far
+enough out to be sure of more."""
 
 EDGE, AT_EDGE = 0.01, 0.002
 """The outer share of a box, and how much of the draws may lie there."""
@@ -191,31 +200,40 @@ def _virial(outcome: Outcome) -> list[Reason]:
 
 
 def _tails(outcome: Outcome, numbers) -> list[Reason]:
-    """Densities that fall like |y|^(−1−α) have y ∂E/∂y → 1 + α far out, light tails ever more.
+    """How a density falls far out, by what pulls at the outermost particles.
 
-    From α about 1 down, so much of the mass lies beyond all particles that log Z misses it: they
-    all miss it alike.
+    y ∂E/∂y → 1 + α where it falls like |y|^(−1−α) along a coordinate, and y·∇E → d + α where it
+    falls like |y|^(−d−α) with the distance; in light tails both grow without end. From α about 2
+    down there is no variance, and so much of the mass may lie beyond all particles that log Z
+    misses it: they all miss it alike.
     """
     if outcome.pull is None or outcome.walls:
         return []
     y, slope = outcome.pull
-    count = max(round(OUTERMOST * len(y)), 8)
+    count = max(round(OUTERMOST * len(y)), FEWEST)
     if count > len(y) // 4:
         return []
     away = y - np.median(y, axis=0)
-    far = np.argsort(np.abs(away), axis=0)[-count:]
-    mean, error = _mean_and_error(np.take_along_axis(away * slope, far, axis=0))
-    sure = mean + TAIL_ERRORS * error
-    worst = int(np.argmin(sure))
-    if sure[worst] - 1 > TAIL:
+    scale = np.median(np.abs(away), axis=0)
+    radius = np.sum((away / np.where(scale > 0, scale, np.inf)) ** 2, axis=1)
+    work = away * slope
+    far = np.argsort(np.column_stack([np.abs(away), radius]), axis=0)[-count:]
+    outer = np.take_along_axis(np.column_stack([work, work.sum(axis=1)]), far, axis=0)
+    mean, error = _mean_and_error(outer)
+    index = mean - np.append(np.ones(y.shape[1]), y.shape[1])
+    least = TAIL if OUTERMOST * len(y) >= FEWEST else TAIL_OF_FEW
+    heavy = index + TAIL_ERRORS * error <= least
+    if not heavy.any():
         return []
-    numbers["tail_index"] = float(mean[worst] - 1)
+    surest = int(np.argmin(np.where(heavy, error, np.inf)))
+    numbers["tail_index"] = float(index[surest])
+    where = "the target" if surest == y.shape[1] else f"coordinate {surest}"
     what = (
-        f"coordinate {worst} has tails that fall like |x|^−{mean[worst]:.1f}, too heavy for "
-        "particles that set out from the reference: log Z is most likely too low"
+        f"{where} has tails that fall like |x|^−{mean[surest]:.1f}, too heavy for "
+        "particles that set out from the reference: log Z may be too low by more than its error"
     )
     remedy = "Choose a reference with tails as heavy, or coordinates in which they are light"
-    return [Reason(WRONG, what, numbers["tail_index"], TAIL, remedy)]
+    return [Reason(WRONG, what, numbers["tail_index"], least, remedy)]
 
 
 def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -224,7 +242,7 @@ def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _means(outcome: Outcome, x, weights, numbers) -> list[Reason]:
     """How well the groups agree about where the draws lie."""
-    along, separation = apart_anywhere(x.reshape(-1, x.shape[-1]), weights.reshape(-1))
+    along, separation, _ = apart_anywhere(x.reshape(-1, x.shape[-1]), weights.reshape(-1))
     relative = _mean_errors(x, weights)
     apart = float(_mean_errors(along.reshape(*weights.shape, 1), weights)[0])
     worst = int(np.argmax(relative))
