@@ -3,7 +3,10 @@
 The paper's ESS depends on details of its public code: the start is among the T states, HMC has a
 state only every k gradients, and
 
-    ESS = T / (1 + 2 Σ_{s=1}^{S−1} (1 − s/(T − 1)) ρ_s),    S ≤ T − 1 the first s with ρ_s ≤ .05.
+    ESS = T / (1 + 2 Σ_{s=1}^{S−1} (1 − s/(T − 1)) ρ_s),    S ≤ T − 1 the first s with ρ_s ≤ .05,
+
+and ESH's column on its single precision: it is run as the paper ran it, and in double precision
+beside it, as NUTS is without and with tuning.
 """
 
 import math
@@ -16,6 +19,7 @@ import scipy.stats
 from schuss import diagnostics, targets
 from schuss.paper import samplers
 from schuss.paper.item import Advance, Item, Settings, short
+from schuss.paper.single_precision import public_esh
 from schuss.targets.target import Target
 
 PAPER = {
@@ -39,6 +43,9 @@ PUBLIC = {
 }
 """The means of the public code, run once more, in the order of the targets above."""
 PAPER_CHAINS, PAPER_GRADIENTS = 500, 200
+DOUBLE = "ESH-leap, double precision"
+BESIDE = (DOUBLE, "NUTS tuned")
+"""Columns that the paper doesn't have."""
 FAR = 1.2
 COORDINATES = 4
 """Coordinates, evenly spaced, that the sound ESS looks at."""
@@ -47,34 +54,38 @@ COORDINATES = 4
 def compute(settings: Settings, advance: Advance) -> dict[str, Any]:
     """Run all samplers on all targets."""
     size = samplers.size(settings)
-    rows, tuned, sound = [], [], []
+    rows, beside, sound = [], [], []
     for name in size.targets:
         target = targets.get(name)
         for sampler in (*samplers.TABLE, "NUTS tuned"):
             found = samplers.run(sampler, target, size.gradients, size.chains, settings.seed)
-            row = {"target": name, "sampler": sampler} | _statistics(found, target, size)
+            row = {"target": name, "sampler": sampler} | _statistics(found.own, target, size)
+            if found.divergent is not None:
+                row |= {
+                    "divergent": short(found.divergent),
+                    "tuning_gradients": short(found.tuning),
+                }
+            if sampler == "ESH-leap":
+                double = row | {"sampler": DOUBLE, "strayed": short(_strayed(found.x))}
+                beside.append(double | _against_paper(row, name, sampler))
+                x = public_esh(target, size.gradients, size.chains, settings.seed)
+                row |= _statistics(x, target, size) | {"strayed": short(_strayed(x))}
             if sampler in samplers.TABLE:
                 rows.append(row | _against_paper(row, name, sampler))
             else:
-                tuned.append(row)
+                beside.append(row)
             sound.append({"target": name, "sampler": sampler} | _sound(found, target, size))
             advance(f"{sampler} on {samplers.TARGETS[name]}")
-    single = _float32(size, settings)
-    others = [row["z"] for row in rows if not _single_precision(row)]
-    within = sum(abs(row["z"]) <= 2 for row in rows)
-    off = sum(abs(row["z"]) > 2 for row in rows if _single_precision(row))
-    chi_square = sum(z**2 for z in others)
+    chi_square = sum(row["z"] ** 2 for row in rows)
     return {
         "gradients": size.gradients,
         "rows": rows,
-        "tuned": tuned,
+        "beside": beside,
         "sound": sound,
-        "float32": single,
-        "within": within,
-        "within_as_run": within + (off if abs(single["z"]) <= 2 else 0),
+        "within": sum(abs(row["z"]) <= 2 for row in rows),
         "within_rounding": sum(abs(row["z_beyond_rounding"]) <= 2 for row in rows),
         "chi_square": short(chi_square),
-        "p_value": short(scipy.stats.chi2.sf(chi_square, len(others))),
+        "p_value": short(scipy.stats.chi2.sf(chi_square, len(rows))),
         "leads_paper_ess": _leads(rows, "mean"),
         "leads_sound_ess": _leads([r for r in sound if r["sampler"] in samplers.TABLE], "ess"),
     }
@@ -94,12 +105,16 @@ def paper_moments(target: Target) -> tuple[np.ndarray, ...]:
     return np.zeros(target.dim), variance, variance, np.array([12.7] + [1730.0] * rest)
 
 
-def _statistics(found: samplers.Chains, target, size) -> dict[str, Any]:
-    values = diagnostics.paper_ess(found.own, *paper_moments(target), gradients=size.gradients)
-    row = {"mean": short(values.mean()), "sd": short(values.std()), "chains": len(values)}
-    if found.divergent is not None:
-        row |= {"divergent": short(found.divergent), "tuning_gradients": short(found.tuning)}
-    return row
+def _statistics(x: np.ndarray, target, size) -> dict[str, Any]:
+    values = diagnostics.paper_ess(x, *paper_moments(target), gradients=size.gradients)
+    return {"mean": short(values.mean()), "sd": short(values.std()), "chains": len(values)}
+
+
+def _transitions(found: samplers.Chains) -> dict[str, float]:
+    """What is known of NUTS besides."""
+    if found.divergent is None:
+        return {}
+    return {"divergent": short(found.divergent), "tuning_gradients": short(found.tuning)}
 
 
 def _against_paper(row, name, sampler) -> dict[str, float]:
@@ -137,56 +152,9 @@ def _leads(rows, key) -> list[str]:
     return [name for name, row in best.items() if row["sampler"] == "ESH-leap"]
 
 
-def _float32(size, settings) -> dict[str, float]:
-    """ESH from the mode with the kick and the precision of the public code.
-
-    From the mode every chain climbs straight against the force. Where u·e rounds to −1 the public
-    code keeps the direction, and the chain strays far off before it turns round.
-    """
-    target = targets.mog_prior()
-    chains = size.chains
-    rng = np.random.default_rng(settings.seed)
-    x = target.start(rng, chains).astype(np.float32)
-    u = rng.standard_normal(x.shape).astype(np.float32)
-    u /= np.linalg.norm(u, axis=1, keepdims=True)
-    h, path = np.float32(0.05), [x]
-
-    def gradient(x):
-        return target.gradient(np, x.astype(float)).astype(np.float32)
-
-    def kick(u, g):
-        length = np.linalg.norm(g, axis=1, keepdims=True)
-        e = -g / length
-        c = np.sum(u * e, axis=1, keepdims=True)
-        zeta = np.exp(-h * length / 2)
-        turned = np.where(c > -1, (1 + c + (c - 1) * zeta**2) * e + 2 * zeta * (u - c * e), -e)
-        return turned / np.linalg.norm(turned, axis=1, keepdims=True)
-
-    g = gradient(x)
-    for _ in range(size.gradients):
-        u = kick(u, g)
-        x = x + 2 * h * u
-        g = gradient(x)
-        u = kick(u, g)
-        path.append(x)
-    values = diagnostics.paper_ess(np.stack(path), *paper_moments(target), gradients=size.gradients)
-    row = {"mean": short(values.mean()), "sd": short(values.std()), "chains": chains}
-    again = samplers.run("ESH-leap", target, size.gradients, chains, settings.seed)
-    return row | {
-        "z": _against_paper(row, "mog-prior", "ESH-leap")["z"],
-        "strayed": short(_strayed(np.stack(path))),
-        "strayed_here": short(_strayed(again.x)),
-    }
-
-
 def _strayed(x) -> float:
-    """Share of chains that ever were beyond |x| = 1.2, nine standard deviations off the modes."""
+    """Share of chains that ever were beyond |x| = 1.2, far from the modes of the mixtures."""
     return np.mean(np.linalg.norm(x, axis=-1).max(axis=0) > FAR)
-
-
-def _single_precision(row) -> bool:
-    """The entry that the public code's single precision has changed."""
-    return (row["target"], row["sampler"]) == ("mog-prior", "ESH-leap")
 
 
 def draw(result: dict[str, Any], folder) -> list[str]:
@@ -220,20 +188,18 @@ def draw(result: dict[str, Any], folder) -> list[str]:
 
 def tell(result: dict[str, Any]) -> str:
     """The table beside the paper's, the sound one, and what to make of them."""
-    columns = (*samplers.TABLE, "NUTS tuned")
-    head = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
-    rows = _by_target([*result["rows"], *result["tuned"]])
+    columns, sounder = (*samplers.TABLE, *BESIDE), (*samplers.TABLE, "NUTS tuned")
     ours = [
-        _line(name, [_entry(found[s]) for s in columns], samplers.TARGETS[name])
-        for name, found in rows.items()
+        _line(samplers.TARGETS[name], [_entry(found[s]) for s in columns])
+        for name, found in _by_target([*result["rows"], *result["beside"]]).items()
     ]
     sound = [
         _line(
-            name, [f"{found[s]['ess']:.1e} ({_rhat(found[s])})" for s in columns],
             samplers.TARGETS[name],
+            [f"{found[s]['ess']:.1e} ({_rhat(found[s])})" for s in sounder],
         )
         for name, found in _by_target(result["sound"]).items()
-    ]  # fmt: skip
+    ]
     count, within = len(result["rows"]), result["within"]
     chains = sorted({row["chains"] for row in result["rows"]})
     begin = {"holds": "**Holds.**", "holds in part": "**Holds in part.**"}.get(
@@ -243,21 +209,23 @@ def tell(result: dict[str, Any]) -> str:
         [
             "ESS per gradient as the paper has it: mean (sd over chains), the paper's below it, "
             f"then the deviation z in standard errors of both. {chains[-1]} chains, "
-            f"{result['gradients']} gradients each. The last column isn't in the paper.",
+            f"{result['gradients']} gradients each. The last two columns aren't in the paper: its "
+            "ESH ran in single precision, as in the first one, and its NUTS wasn't tuned.",
             "",
-            *head,
+            *_head(columns),
             *ours,
             "",
             "A sound ESS for each gradient, ArviZ's bulk ESS over all chains at once (weighted by "
-            "e^(−E/d) for ESH), the worst over coordinates and their squares, with R-hat behind "
-            "it. A chain that never moves still counts as one draw, "
+            "e^(−E/d) for ESH, in double precision), the worst over coordinates and their squares, "
+            "with R-hat behind it. A chain that never moves still counts as one draw, "
             f"{1 / result['gradients']:.0e} for each gradient:",
             "",
-            *head,
+            *_head(sounder),
             *sound,
             "",
             f"{begin} {within} of {count} entries lie within two standard errors of the paper's. "
             + _outside(result)
+            + _precision(result)
             + _how(result["gradients"])
             + _ranking(result)
             + _tuning(result),
@@ -272,7 +240,11 @@ def _by_target(rows) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _line(name, entries, title) -> str:
+def _head(columns) -> list[str]:
+    return [_line("", columns), "|---" * (len(columns) + 1) + "|"]
+
+
+def _line(title, entries) -> str:
     return f"| {title} | " + " | ".join(entries) + " |"
 
 
@@ -292,35 +264,45 @@ def _rhat(row) -> str:
 def _outside(result) -> str:
     words = []
     for row in result["rows"]:
-        if abs(row["z"]) <= 2:
-            continue
-        reason = f"z = {row['z']:+.1f}, {row['z_beyond_rounding']:+.1f} beyond the paper's rounding"
-        if "public_mean" in row:
-            reason += (
-                f"; here {row['mean']:.2e}, the public code run again {row['public_mean']:.2e}"
-            )
-        if _single_precision(row):
-            single = result["float32"]
-            reason += (
-                "; started exactly at a mode, every chain climbs straight against the force, and "
-                "in the public code's single precision u·e rounds to −1: with its kick in float32 "
-                f"{100 * single['strayed']:.0f} % of the chains stray beyond |x| = {FAR}, with "
-                f"ours in double precision {100 * single['strayed_here']:.0f} %, and the entry is "
-                f"{single['mean']:.2e} ({single['sd']:.1e}), z = {single['z']:+.1f}"
-            )
-        words.append(f"{row['sampler']} on {samplers.TARGETS[row['target']]} ({reason})")
-    if not words:
-        return ""
+        if abs(row["z"]) > 2:
+            beyond = f"{row['z_beyond_rounding']:+.1f} beyond the paper's rounding"
+            where = f"{row['sampler']} on {samplers.TARGETS[row['target']]}"
+            words.append(f"{where} (z = {row['z']:+.1f}, {beyond})")
+    chance = "what" if result["p_value"] > 0.05 else "more than"
     return (
-        "Outside: " + "; ".join(words) + ". "
-        f"With ESH on MOG-prior in the public code's arithmetic {result['within_as_run']} are "
-        f"within; {result['within_rounding']} are in ours, once the two digits that the paper "
-        "prints are allowed for. "
-        f"Without ESH on MOG-prior the sum of z² is {result['chi_square']:.0f} for "
-        f"{len(result['rows']) - 1} entries (p = {result['p_value']:.2g}): the rest is "
-        + ("what" if result["p_value"] > 0.05 else "more than")
-        + " chance leaves between two runs. "
+        (f"Outside: {'; '.join(words)}. " if words else "")
+        + f"{result['within_rounding']} are within once the two digits that the paper prints are "
+        f"allowed for. The sum of z² is {result['chi_square']:.0f} for {len(result['rows'])} "
+        f"entries (p = {result['p_value']:.2g}): {chance} chance leaves between two runs. "
     )
+
+
+def _precision(result) -> str:
+    """What double precision changes of ESH."""
+    pairs = [
+        (row, double)
+        for row in result["rows"]
+        for double in result["beside"]
+        if row["sampler"] == "ESH-leap"
+        and (double["target"], double["sampler"]) == (row["target"], DOUBLE)
+    ]
+    off = [samplers.TARGETS[double["target"]] for _, double in pairs if abs(double["z"]) > 2]
+    text = (
+        "ESH's column is in the arithmetic of the public code: with our own step in double "
+        f"precision {len(pairs) - len(off)} of its {len(pairs)} entries are within"
+        + (f", all but {' and '.join(off)}. " if off else ". ")
+    )
+    for row, double in pairs:
+        if row["target"] == "mog-prior":
+            public = f"; the public code run again {row['public_mean']:.2e}"
+            text += (
+                "On MOG-prior every chain starts exactly at a mode and climbs straight against the "
+                "force. In single precision u·e rounds to −1, the public code's kick then keeps "
+                f"the direction, and {100 * row['strayed']:.0f} % of the chains stray beyond "
+                f"|x| = {FAR}, in double precision {100 * double['strayed']:.0f} %: "
+                f"{row['mean']:.2e} against {double['mean']:.2e} (z = {double['z']:+.1f}{public}). "
+            )
+    return text
 
 
 def _how(gradients) -> str:
@@ -346,7 +328,7 @@ def _ranking(result) -> str:
 
 
 def _tuning(result) -> str:
-    tuned = result["tuned"]
+    tuned = [row for row in result["beside"] if row["sampler"] == "NUTS tuned"]
     divergent = {
         samplers.TARGETS[row["target"]]: row["divergent"]
         for row in result["rows"]
