@@ -133,6 +133,45 @@ def test_one_pass_is_two():
     assert np.all(vectorised.rank_ess_and_rhat(x, fold=False).rhat <= both.rhat)
 
 
+@pytest.mark.parametrize("draws", [9, 80])
+@pytest.mark.parametrize("digits", [1, 12])
+def test_strict_is_the_smaller_of_both(draws, digits):
+    """Also of squares, which are sorted by what sorted the numbers, with ties and without."""
+    x = np.round(autoregression(13, draws, 3, 11, 0.5), digits)
+    weights = np.random.default_rng(14).exponential(size=(draws, 3))
+    centre = x.mean(axis=(0, 1))
+    for w in (None, weights):
+        found = vectorised.strict_ess_and_rhat(x, w, centre=centre)
+        for k, part in enumerate((x, (x - centre) ** 2)):
+            rows = slice(11 * k, 11 * k + 11)
+            both = vectorised.rank_ess_and_rhat(part, w, fold=False)
+            ess_ = np.minimum(both.ess, vectorised.fast_ess(part, w))
+            np.testing.assert_allclose(found.ess[rows], ess_, rtol=1e-12)
+            np.testing.assert_allclose(found.rhat[rows], both.rhat, rtol=1e-12)
+        alone = vectorised.strict_ess_and_rhat(x, w)
+        assert np.array_equal(alone.ess, found.ess[:11])
+
+
+@pytest.mark.parametrize("chains", [1, 7])
+def test_blocks_cut_chains_apart(monkeypatch, chains):
+    """Sizes at which a column is read and transformed a few chains at a time."""
+    x = autoregression(15, 61, chains, 19, 0.4)
+    whole = vectorised.ess_and_rhat(x)
+    for entries in (10, 130, 61 * 8 * 2, 61 * 7 * 3):
+        monkeypatch.setattr(vectorised, "ENTRIES", entries)
+        found = vectorised.ess_and_rhat(x)
+        np.testing.assert_allclose(found.ess, whole.ess, rtol=1e-12)
+        np.testing.assert_allclose(found.rhat, whole.rhat, rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_however_draws_lie_in_memory(order):
+    x = autoregression(16, 200, 5, 3, 0.4) + 50
+    other = np.asarray(np.moveaxis(x, 0, 1), order=order)
+    found = vectorised.ess_and_rhat(np.moveaxis(other, 0, 1))
+    assert np.array_equal(found.ess, vectorised.ess_and_rhat(x).ess)
+
+
 def test_nested_rhat_by_hand():
     """The definition, written as loops."""
     rng = np.random.default_rng(10)

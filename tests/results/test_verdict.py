@@ -176,6 +176,21 @@ def test_chain_of_another_energy():
     assert "mean energy of chain 3" in said(verdict(x, energy=energy))
 
 
+def test_one_chain_in_another_mode_among_many():
+    """Of the same energy, so that its place alone gives it away; R-hat of ranks is below 1.1."""
+    x = autoregression(0, 96, 400, 3, 0.5)
+    apart = np.zeros((96, 1, 3))
+    apart[41, 0, 1] = 60.0
+    found = verdict(x + apart, energy=gaussian(x), gradient=x)
+    assert found.numbers["rhat"] < 1.1
+    assert "chain 41 stayed apart from the others: in x[1] by" in said(found)
+    assert verdict(x, gradient=x).converged
+    # Beside a heavy tail a chain that gets about is never apart, however few its draws are.
+    rng = np.random.default_rng(1)
+    cauchy = rng.standard_cauchy((200, 100, 1))
+    assert "apart" not in said(verdict(cauchy, energy=np.log1p(cauchy[..., 0] ** 2)))
+
+
 def test_frozen_chain_is_left_out_of_the_rest():
     x = autoregression(8, 4, 1000, 3, 0.6)
     x[0] = 1e6

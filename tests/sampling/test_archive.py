@@ -127,6 +127,32 @@ def test_thinned_and_cut():
     assert_holds(archive, everything, 1)
 
 
+@pytest.mark.parametrize("part", [lambda a: a.thinned(1), lambda a: a.cut(0)])
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_shares_memory_goes_on_by_itself(part, first):
+    """Either may be added to first, and neither sees what became of the other.
+
+    What is added is a few states of the slowest chain, for which there is room already.
+    """
+    rows = [*blocks([40]), *blocks([20], seed=1)]
+    others = list(blocks([20], seed=2))
+    for block in (rows[1], others[0]):
+        block.complete[:, :2] = False
+    archive = Archive(CHAINS, DIM)
+    archive.add(rows[0])
+    pair = (archive, part(archive))
+    more = (rows[1], others[0])
+    for k in (first, 1 - first):
+        pair[k].add(more[k])
+    for k in range(2):
+        assert_holds(pair[k], listed([rows[0], more[k]]), 1)
+
+
+def test_chains_side_by_side_are_not_copied():
+    archive, _ = filled([10, 80])
+    assert np.shares_memory(archive.stack("x"), archive.stack("x", 3))
+
+
 @pytest.mark.parametrize(("thin", "limit"), [(1, None), (3, None), (2, 10)])
 def test_packed_and_unpacked_it_goes_on_as_it_would_have(thin, limit):
     rows = list(blocks([20, 31, 64, 5]))

@@ -12,16 +12,20 @@ x̂ = Σ w x / Σ w, and ESS is the number of independent unweighted draws that 
 (Σ w (x − x̂)²/Σ w)/mean(φ²) · ESS(φ).
 """
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from schuss.diagnostics.inputs import Array, path_array, weight_array
 
 ENTRIES = 1 << 18
 """Entries of the columns worked on at once: few enough to stay in the cache."""
+
+LINE = 8
+"""Columns that are read at once, which memory hands out together."""
 
 
 class Pair(NamedTuple):
@@ -79,6 +83,34 @@ def rank_ess_and_rhat(x: ArrayLike, weights: ArrayLike | None = None, *, fold: b
     return _larger(x, w) if fold else _collect(x, w, scored=True)
 
 
+def strict_ess_and_rhat(
+    x: ArrayLike, weights: ArrayLike | None = None, *, centre: Array | None = None
+) -> Pair:
+    """The smaller of `fast_ess` and `rank_ess`, and R-hat of the normal scores, in one pass.
+
+    With a `centre` (dim,) those of (x − centre)² follow those of x.
+    """
+    x, w = _inputs(x, weights)
+    half_w, untied = _half_weights(w), _untied(x)
+    found, start = [], 0
+    for values in _blocks(x):
+        order = _order(values)
+        found.append(_strict(values, half_w, order, untied))
+        if centre is not None:
+            middle = centre[start : start + len(values), None, None]
+            squares = (values - middle) ** 2
+            found.append(_strict(squares, half_w, _order(squares, order), untied))
+        start += len(values)
+    parts = [found] if centre is None else [found[::2], found[1::2]]
+    return _joined([one for part in parts for one in part])
+
+
+def _strict(values: Array, half_w: Array | None, order: NDArray[np.intp], untied: Array) -> Pair:
+    own = _judged(values, values, half_w)
+    bulk = _judged(_scores(values, half_w, order, untied), values, half_w)
+    return Pair(np.minimum(bulk.ess, own.ess), bulk.rhat)
+
+
 def nested_rhat(x: ArrayLike, groups: int) -> Array:
     """Nested R-hat (Margossian et al.) of `x` (draws, chains, dim) over `groups` of chains.
 
@@ -133,44 +165,80 @@ def _collect(
     x: Array, w: Array | None, scored: bool = False, transformed: Array | None = None
 ) -> Pair:
     """ESS and R-hat block by block. A column counts as constant by `x`, not by `transformed`."""
-    half_w = None if w is None else next(_blocks(w[:, :, None]))[0]
-    ess, rhat = [], []
-    for original, values in zip(
-        _blocks(x), _blocks(x if transformed is None else transformed), strict=True
-    ):
-        columns = _scores(values, half_w) if scored else values
-        factor = 1.0
-        if half_w is not None:
-            columns, factor = _influence(columns, half_w)
-        used = original if half_w is None else original[:, half_w > 0][:, None]
-        constant = np.all(used == used[:, :1, :1], axis=(1, 2))
-        size, ratio = _geyer(columns)
-        ess.append(np.where(constant, 0.0, factor * size))
-        rhat.append(np.where(constant, np.inf, ratio))
-    return Pair(np.concatenate(ess), np.concatenate(rhat))
+    half_w, untied = _half_weights(w), _untied(x) if scored else None
+    found = []
+    others = _blocks(x if transformed is None else transformed)
+    for original in _blocks(x) if transformed is not None else others:
+        values = original if transformed is None else next(others)
+        columns = values if untied is None else _scores(values, half_w, _order(values), untied)
+        found.append(_judged(columns, original, half_w))
+    return _joined(found)
+
+
+def _judged(columns: Array, original: Array, half_w: Array | None) -> Pair:
+    """ESS and R-hat of one block, whose columns are constant where the `original` ones are."""
+    factor = 1.0
+    if half_w is not None:
+        columns, factor = _influence(columns, half_w)
+    used = original if half_w is None else original[:, half_w > 0][:, None]
+    constant = np.all(used == used[:, :1, :1], axis=(1, 2))
+    size, ratio = _geyer(columns)
+    return Pair(np.where(constant, 0.0, factor * size), np.where(constant, np.inf, ratio))
+
+
+def _joined(found: list[Pair]) -> Pair:
+    return Pair(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+def _half_weights(w: Array | None) -> Array | None:
+    return None if w is None else next(_blocks(w[:, :, None]))[0]
 
 
 def _blocks(x: Array) -> Iterator[Array]:
     """Blocks of columns as (columns, halves of chains, n), each half contiguous."""
     draws, chains, dim = x.shape
-    half, step = draws // 2, max(1, ENTRIES // (draws * chains))
-    for start in range(0, dim, step):
-        columns = x[:, :, start : start + step].T
-        yield np.concatenate([columns[..., :half], columns[..., -half:]], axis=1)
+    step = max(1, ENTRIES // (draws * chains))
+    wide = step * math.ceil(LINE / step)
+    for start in range(0, dim, wide):
+        columns = _turned(x[:, :, start : start + wide])
+        for first in range(0, len(columns), step):
+            yield columns[first : first + step]
+
+
+def _turned(x: Array) -> Array:
+    """(draws, chains, columns) as (columns, halves of chains, n), some chains at a time."""
+    draws, chains, dim = x.shape
+    half, some = draws // 2, max(1, ENTRIES // (draws * dim))
+    turned = np.empty((dim, 2, chains, half))
+    for start in range(0, chains, some):
+        part = x[:, start : start + some].T
+        turned[:, 0, start : start + some] = part[..., :half]
+        turned[:, 1, start : start + some] = part[..., -half:]
+    return turned.reshape(dim, 2 * chains, half)
 
 
 def _geyer(columns: Array) -> tuple[Array, Array]:
     """ESS and R-hat of `columns` (columns, m, n)."""
     from scipy.fft import irfft, next_fast_len, rfft
 
-    _, halves, draws = columns.shape
+    dim, halves, draws = columns.shape
     size = halves * draws
-    means = columns.mean(axis=2)
     # Twice the length, so that the circular correlation of the transform does not wrap around.
-    length = next_fast_len(2 * draws, real=True)
-    spectrum = rfft(columns - means[:, :, None], n=length, axis=2)
-    power = np.mean(spectrum.real**2 + spectrum.imag**2, axis=1)
-    covariance = np.asarray(irfft(power, n=length, axis=1))[:, :draws] / draws
+    length = int(next_fast_len(2 * draws, real=True) or 2 * draws)
+    some = min(halves, max(1, ENTRIES // (dim * length)))
+    padded, means, power = np.zeros((dim, some, length)), np.empty((halves, dim)).T, np.zeros(())
+    for start in range(0, halves, some):
+        part = columns[:, start : start + some]
+        here, mean = padded[:, : part.shape[1]], means[:, start : start + some]
+        # In order of time: runs repeat to the last bit where this is always rounded alike.
+        mean[...] = np.cumsum(part, axis=2)[..., -1] / draws
+        np.subtract(part, mean[:, :, None], out=here[..., :draws])
+        parts = np.asarray(rfft(here, axis=2)).view(np.float64)
+        np.square(parts, out=parts)
+        squares = parts[..., ::2] + parts[..., 1::2]
+        squares[:, 0] += power
+        power = squares.sum(axis=1)
+    covariance = np.asarray(irfft(power / halves, n=length, axis=1))[:, :draws] / draws
     within = covariance[:, 0] * draws / (draws - 1)
     pooled = covariance[:, 0] + means.var(axis=1, ddof=1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -196,19 +264,40 @@ def _root_ratio(pooled: Array, within: Array) -> Array:
     return np.where(positive, np.sqrt(pooled / np.where(positive, within, 1.0)), np.inf)
 
 
-def _scores(columns: Array, w: Array | None) -> Array:
+def _order(columns: Array, near: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+    """Places in the block that sort each column, (columns, draws of all chains).
+
+    In the order `near` they rise and fall seldom: the squares of sorted numbers fall and then
+    rise, and a stable sort merges such parts.
+    """
+    flat = columns.reshape(columns.shape[0], -1)
+    if near is not None:
+        flat = flat.take(near)
+    order = np.argsort(flat, axis=1, kind=None if near is None else "stable")
+    order += np.arange(len(flat))[:, None] * flat.shape[1]
+    return order if near is None else near.take(order)
+
+
+def _untied(x: Array) -> Array:
+    """The normal scores of a column of `x` without ties, in order."""
+    from scipy.special import ndtri
+
+    size = x.shape[0] // 2 * 2 * x.shape[1]
+    return ndtri((np.arange(size) + 0.625) / (size + 0.25))
+
+
+def _scores(columns: Array, w: Array | None, order: NDArray[np.intp], untied: Array) -> Array:
     """Normal scores Φ⁻¹((n p + 1/8)/(n + 1/4)) of the mid-rank p of each draw in its column."""
     from scipy.special import ndtri
 
     flat = columns.reshape(columns.shape[0], -1)
     size = flat.shape[1]
-    order = np.argsort(flat, axis=1)
-    ordered = np.take_along_axis(flat, order, axis=1)
+    ordered = flat.take(order)
     place = np.arange(size)
     new = np.ones(flat.shape, dtype=bool)
     np.not_equal(ordered[:, 1:], ordered[:, :-1], out=new[:, 1:])
     if new.all() and w is None:
-        ordered_scores = np.broadcast_to(ndtri((place + 0.625) / (size + 0.25)), flat.shape)
+        ordered_scores = np.broadcast_to(untied, flat.shape)
     else:
         # Ties share the middle of the mass from the first to the last of their group.
         first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
@@ -217,14 +306,14 @@ def _scores(columns: Array, w: Array | None) -> Array:
         if w is None:
             middle = (first + final + 1) / 2
         else:
-            mass = np.cumsum(w.reshape(-1)[order], axis=1)
+            mass = np.cumsum(w.take(order, mode="wrap"), axis=1)
             before = np.concatenate([np.zeros_like(mass[:, :1]), mass[:, :-1]], axis=1)
             total = np.take_along_axis(before, first, axis=1)
             total = (total + np.take_along_axis(mass, final, axis=1)) / 2
             middle = size * total / mass[:, -1:]
         ordered_scores = ndtri((middle + 0.125) / (size + 0.25))
-    scores = np.empty_like(flat)
-    np.put_along_axis(scores, order, ordered_scores, axis=1)
+    scores = np.empty(flat.size)
+    scores[order] = ordered_scores
     return scores.reshape(columns.shape)
 
 

@@ -32,15 +32,13 @@ class Archive:
 
     def __init__(self, chains: int, dim: int, thin: int = 1, limit: int | None = None):
         self.thin, self.limit = thin, limit
-        self.blocks: dict[str, list[list[np.ndarray]]] = {
-            name: [[] for _ in range(chains)] for name in FIELDS
-        }
+        # Time first with room to grow, so that chains side by side are there without a copy.
+        self._held = {name: np.empty((0, chains, *_shape(name, dim))) for name in FIELDS}
         self.counts = np.zeros(chains, int)  # of states that count, kept or not
         # Sums of x − origin, the first state: far from zero, squares of x would lose all digits.
         self.origin = np.zeros((chains, dim))
         self.total = np.zeros((chains, dim))
         self.squares = np.zeros((chains, dim))
-        self._stacked: dict[str, np.ndarray] = {}
 
     @property
     def chains(self) -> int:
@@ -54,7 +52,8 @@ class Archive:
 
     def add(self, rows: Rows) -> None:
         """Append the rows that are complete."""
-        self._stacked = {}
+        self._make_room(self.counts + rows.complete.sum(axis=0))
+        x, g = self._held["x"], self._held["g"]
         for chain in range(self.chains):
             done = np.flatnonzero(rows.complete[:, chain])
             # The k-th state of a chain is kept when k + 1 is a multiple of thin.
@@ -66,14 +65,14 @@ class Archive:
                 every = every - self.origin[chain]
                 self.total[chain] += every.sum(axis=0)
                 self.squares[chain] += (every**2).sum(axis=0)
+            first = self.counts[chain] // self.thin
             self.counts[chain] += len(done)
             if not len(kept):
                 continue
-            self.blocks["x"][chain].append(rows.x(kept, chain))
-            self.blocks["g"][chain].append(rows.g(kept, chain))
+            places = slice(first, first + len(kept))
+            x[places, chain], g[places, chain] = rows.x(kept, chain), rows.g(kept, chain)
             for name in ("energy", "error", "acceptance"):
-                values = getattr(rows, name)[kept, chain]
-                self.blocks[name][chain].append(np.asarray(values, float))
+                self._held[name][places, chain] = getattr(rows, name)[kept, chain]
         while self.limit is not None and self.size > self.limit:
             self._halve()
 
@@ -81,24 +80,18 @@ class Archive:
         """The same without the first `skip` of the kept states."""
         new = Archive(self.chains, self.total.shape[1], self.thin)
         new.counts = self.counts - skip * self.thin
-        for name in FIELDS:
-            new.blocks[name] = [[self.chain(name, k)[skip:]] for k in range(self.chains)]
+        new._held = {
+            name: _lent(values[skip : self._longest]) for name, values in self._held.items()
+        }
         return new
 
     def stack(self, name: str, skip: int = 0) -> np.ndarray:
-        """One field as (n, chains, …), the same number of states of every chain."""
-        if name not in self._stacked:
-            chains = [self.chain(name, k)[: self.size] for k in range(self.chains)]
-            self._stacked[name] = np.stack(chains, axis=1)
-        return self._stacked[name][skip:]
+        """One field as (n, chains, …), the same number of states of every chain, not copied."""
+        return self._held[name][skip : max(skip, self.size)]
 
     def chain(self, name: str, chain: int) -> np.ndarray:
         """One field of one chain, all that is kept of it."""
-        blocks = self.blocks[name][chain]
-        if len(blocks) != 1:
-            shape = (0, self.total.shape[1]) if name in ("x", "g") else (0,)
-            blocks[:] = [np.concatenate(blocks) if blocks else np.empty(shape)]
-        return blocks[0]
+        return self._held[name][: self.counts[chain] // self.thin, chain]
 
     def moments(self) -> Moments:
         """Of all states, kept or not; for archives with a limit."""
@@ -111,21 +104,16 @@ class Archive:
         new = Archive(self.chains, self.total.shape[1], self.thin * thin)
         for name in SUMS:
             setattr(new, name, getattr(self, name).copy())
-        for name in FIELDS:
-            new.blocks[name] = [
-                [self.chain(name, k)[thin - 1 :: thin].copy()] for k in range(self.chains)
-            ]
+        for name, values in self._held.items():
+            few = values[thin - 1 : self._longest : thin]
+            new._held[name] = _lent(few) if thin == 1 else few.copy()
         return new
 
     def joined(self, other: "Archive") -> "Archive":
         """These states and then those of another, both as they are kept."""
         new = Archive(self.chains, self.total.shape[1])
         new.counts = np.full(self.chains, self.size + other.size)
-        for name in FIELDS:
-            new.blocks[name] = [
-                [self.chain(name, k)[: self.size], other.chain(name, k)[: other.size]]
-                for k in range(self.chains)
-            ]
+        new._held = {name: np.concatenate([self.stack(name), other.stack(name)]) for name in FIELDS}
         return new
 
     def pack(self, prefix: str, skip: int = 0) -> dict[str, Any]:
@@ -134,27 +122,56 @@ class Archive:
         packed[f"{prefix}.thin"], packed[f"{prefix}.limit"] = self.thin, self.limit
         for name in FIELDS:
             for k in range(self.chains):
-                packed[f"{prefix}.{name}.{k}"] = self.chain(name, k)[skip:]
+                packed[f"{prefix}.{name}.{k}"] = np.ascontiguousarray(self.chain(name, k)[skip:])
         return packed
 
     @classmethod
     def unpack(cls, packed: dict[str, Any], prefix: str, rows=None) -> "Archive":
         """What was packed, behind `rows` by name, (chains, n, …), if it was packed without them."""
-        counts, total = packed[f"{prefix}.counts"], packed[f"{prefix}.total"]
-        chains, dim = total.shape
+        chains, dim = packed[f"{prefix}.total"].shape
         new = cls(chains, dim, packed[f"{prefix}.thin"], packed[f"{prefix}.limit"])
+        new._make_room(packed[f"{prefix}.counts"])
         for name in SUMS:
             setattr(new, name, packed[f"{prefix}.{name}"].copy())
-        for name in FIELDS:
-            for k in range(len(counts)):
+        for name, held in new._held.items():
+            skip = 0
+            if rows is not None and name in rows:
+                skip = rows[name].shape[1]
+                held[:skip] = np.swapaxes(rows[name], 0, 1)
+            for k in range(chains):
                 tail = packed[f"{prefix}.{name}.{k}"]
-                head = [] if rows is None or name not in rows else [rows[name][k]]
-                new.blocks[name][k] = [*head, tail]
+                held[skip : skip + len(tail), k] = tail
         return new
 
+    @property
+    def _longest(self) -> int:
+        """States kept of the chain with most of them."""
+        return int(self.counts.max()) // self.thin
+
+    def _make_room(self, counts: np.ndarray) -> None:
+        """Have room for so many states of each chain."""
+        wanted = int(counts.max()) // self.thin
+        for name, held in self._held.items():
+            if len(held) >= wanted and held.flags.writeable:
+                continue
+            # What isn't written to takes no memory, so there may be room for as many again.
+            room = np.empty((2 * wanted, *held.shape[1:]))
+            room[: self._longest] = held[: self._longest]
+            self._held[name] = room
+
     def _halve(self) -> None:
-        for name in FIELDS:
-            for k in range(self.chains):
-                self.blocks[name][k][:] = [self.chain(name, k)[1::2].copy()]
+        for name, held in self._held.items():
+            self._held[name] = held[1 : self._longest : 2].copy()
         self.thin *= 2
-        self._stacked = {}
+
+
+def _shape(name: str, dim: int) -> tuple[int, ...]:
+    """Of one state's value of a field."""
+    return (dim,) if name in ("x", "g") else ()
+
+
+def _lent(values: np.ndarray) -> np.ndarray:
+    """The same memory, which is another's to write to."""
+    values = values.view()
+    values.flags.writeable = False
+    return values

@@ -24,9 +24,9 @@ from schuss.core import adaptive, local_step, persistent
 from schuss.core.dynamics import ESH
 from schuss.core.integrators import LEAPFROG, MINIMAL_NORM
 from schuss.core.refresh import amount
-from schuss.diagnostics.vectorised import ess_and_rhat
 from schuss.sampling.archive import Archive
 from schuss.sampling.field import ROOM, Field, Rows
+from schuss.sampling.witnesses import Witnesses
 from schuss.tuning import burn_in, length, metric, slopes, step_size
 from schuss.tuning.descent import descend
 
@@ -85,6 +85,7 @@ class Course:
         self.freeze = freeze  # effective sample size at which unadjusted tuning ends
         self.adjusted = exact  # whether tuning is followed by Metropolis
         self.chains, self.dim = x.shape
+        self.witnesses = Witnesses.among(self.chains)
         self.rng = np.random.default_rng([field.seed, 7])
         self.phase, self.window = "start", 0
         self.x = x
@@ -104,7 +105,7 @@ class Course:
         self.ess = self.rhat = math.nan
         self.divergences = 0
         self.accepted = np.zeros(2)  # sum and number of acceptance probabilities of first tries
-        self.sizes = np.zeros(1)  # effective sample sizes of x, (x − m)² and E
+        self.sizes = np.zeros(1)  # effective sample sizes of x, (x − m)² and E, of all chains
         self.tried = np.empty((2, 0))  # slopes that exact steps began on, and their acceptance
         self.local, self.knee = False, 0.0  # whether steps are shorter on slopes over e^knee
         self.adapted: Archive | None = None  # draws from before everything was frozen
@@ -123,6 +124,11 @@ class Course:
         """Whether the sampler is the adjusted one by now."""
         return self.adjusted and self.phase in ("adapting", "sampling")
 
+    @property
+    def seen(self) -> np.ndarray:
+        """The effective sample sizes of what parameters are made from: the witnesses' part."""
+        return self.sizes / self.witnesses.each
+
     def assess(self, cool: Callable) -> float:
         """The smallest effective sample size of the draws made since all was frozen.
 
@@ -132,7 +138,7 @@ class Course:
             draws = {name: self.archive.stack(name) for name in ("x", "energy")}
             if self.field.temperature != 1:
                 draws = cool(draws, self.field.temperature)
-            self._assess(draws["x"], draws["energy"])
+            self._assess(self.witnesses.of(draws["x"]), draws["energy"])
         return self.ess
 
     def run(self, *, thin: int | None = None, limit: int | None = None) -> Iterator[bool]:
@@ -245,8 +251,9 @@ class Course:
         self._retune()
         self.window += 1
         last = self.window >= MOST_TUNING
-        typical = float(np.median(self.sizes[: self.dim]))
-        enough = self.ess >= ENOUGH_TO_SWITCH or typical >= TYPICAL_TO_SWITCH
+        seen = self.seen
+        enough = seen.min() >= ENOUGH_TO_SWITCH
+        enough = enough or np.median(seen[: self.dim]) >= TYPICAL_TO_SWITCH
         enough = (enough and self.rhat < MIXED_TO_SWITCH) or last
         if enough and (self.exact or self.step < LONG * math.sqrt(self.dim)):
             self._begin_exact()
@@ -299,7 +306,7 @@ class Course:
     def _retune(self):
         """Metric, step and refreshment length from all draws that count."""
         skip = self.skip()
-        x, g = (self.tuning.stack(name, skip) for name in ("x", "g"))
+        x, g = (self.witnesses.of(self.tuning.stack(name, skip)) for name in ("x", "g"))
         self._assess(x, self.tuning.stack("energy", skip))
         self._refit(x, g)
         self._retune_step()
@@ -307,7 +314,7 @@ class Course:
         self._note(energy=float(self.energy.mean()))
 
     def _refit(self, x, g):
-        effective = float(np.median(self.sizes[: self.dim]))
+        effective = float(np.median(self.seen[: self.dim]))
         fitted = metric.fit(_flat(x), _flat(g), effective)
         change = math.exp(metric.log_scale(self.metric) - metric.log_scale(fitted))
         grown = [np.shape(part) for part in fitted] != [np.shape(part) for part in self.metric]
@@ -317,9 +324,7 @@ class Course:
 
     def _assess(self, x, energy):
         """The smallest effective sample size and the largest R-hat of x, (x − m)² and E."""
-        squares = (x - x.mean(axis=(0, 1))) ** 2
-        columns = np.concatenate([x, squares, energy[..., None]], axis=2)
-        self.sizes, ratios = ess_and_rhat(columns)
+        self.sizes, ratios = self.witnesses.sizes_and_rhat(x, energy)
         self.ess, self.rhat = float(self.sizes.min()), float(ratios.max())
 
     def _begin_exact(self):
@@ -341,7 +346,7 @@ class Course:
                 yield False
         self._readapt()
         self.window += 1
-        enough = self.window >= len(ADAPTING) and self.ess >= ENOUGH_TO_FREEZE
+        enough = self.window >= len(ADAPTING) and self.seen.min() >= ENOUGH_TO_FREEZE
         if enough or self.window >= MOST_ADAPTING:
             self._freeze()
         yield True
@@ -371,7 +376,7 @@ class Course:
         self.gradients[self.phase] += count * self.chains * EXACT.gradients
         self.archive.add(rows)
         if self.phase == "adapting":
-            tried = slopes.tries(rows.pull, rows.acceptance)
+            tried = slopes.tries(*map(self.witnesses.of, (rows.pull, rows.acceptance)))
             self.tried = np.concatenate([self.tried, tried], axis=1)
         tries = rows.acceptance[np.isfinite(rows.acceptance)]
         self.accepted = self.accepted + np.array([tries.sum(), tries.size])
@@ -381,7 +386,8 @@ class Course:
         """The step by acceptance; the metric and the length when there is much more to learn."""
         rate = float(self.accepted[0] / max(self.accepted[1], 1))
         self.accepted = np.zeros(2)
-        x, g, energy = (self.archive.stack(name) for name in ("x", "g", "energy"))
+        energy = self.archive.stack("energy")
+        x, g = (self.witnesses.of(self.archive.stack(name)) for name in ("x", "g"))
         if len(x) >= 16:
             self._assess(x, energy)
         self.step *= step_size.from_acceptance(rate)
@@ -390,7 +396,7 @@ class Course:
         if self.total > 1.8 * self.refits and len(x) >= 64:
             skip = self.skip()
             both = [
-                np.concatenate([_flat(self.tuning.stack(name, skip)), _flat(own)])
+                _flat(np.concatenate([self.witnesses.of(self.tuning.stack(name, skip)), own]))
                 for name, own in (("x", x), ("g", g))
             ]
             self.refits = self.total

@@ -10,7 +10,7 @@ the hot density has more room than the cold one, as along heavy tails, or a mode
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -81,7 +81,7 @@ class Rounds:
             return _continued(course, course.field.cold(), course.x) if _thin(course) else None
         if course.total < self.next or self.changes >= MOST:
             return None
-        y, g = _draws(course, "x", "g")
+        y, g = _draws(course, "x", "g", look=course.witnesses.of)
         if len(y) < LEAST_DRAWS:
             return None
         self.next = 2 * course.total
@@ -103,13 +103,13 @@ def _present(course: Course) -> Hierarchical | None:
     return charted[0] if charted else None
 
 
-def _draws(course: Course, *names: str) -> list[np.ndarray]:
+def _draws(course: Course, *names: str, look: Callable = lambda values: values) -> list[np.ndarray]:
     """Those of tuning that count and those of the exact phase, in order of time, flat."""
     skip = course.skip() if course.tuning.size >= 16 else course.tuning.size
-    parts = [[course.tuning.stack(name, skip)] for name in names]
+    parts = [[look(course.tuning.stack(name, skip))] for name in names]
     if course.archive is not course.tuning and course.archive.size:
         for name, part in zip(names, parts, strict=True):
-            part.append(course.archive.stack(name))
+            part.append(look(course.archive.stack(name)))
     joined = (np.concatenate(part) for part in parts)
     return [part.reshape(-1, *part.shape[2:]) for part in joined]
 

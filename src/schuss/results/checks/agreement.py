@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import chdtri, fdtri
 
-from schuss.diagnostics.vectorised import fast_ess, fast_rhat, nested_rhat, rank_ess_and_rhat
+from schuss.diagnostics.vectorised import fast_ess, fast_rhat, nested_rhat, strict_ess_and_rhat
 from schuss.results.checks.evidence import (
     CHANCE,
     ESS,
@@ -39,13 +39,9 @@ def convergence(evidence: Evidence) -> Found:
     """
     x, w = evidence.x, evidence.weights
     mean = np.einsum("tc,tci->i", shares(evidence), x)
-    centred = x - mean
-    parts = (x, centred**2, evidence.energy[:, :, None])
-    scored = [rank_ess_and_rhat(part, w, fold=False) for part in parts]
-    ess = np.concatenate(
-        [np.minimum(both.ess, fast_ess(part, w)) for both, part in zip(scored, parts, strict=True)]
-    )
-    rhat = np.concatenate([both.rhat for both in scored])
+    found = strict_ess_and_rhat(x, w, centre=mean)
+    energy = strict_ess_and_rhat(evidence.energy[:, :, None], w)
+    ess, rhat = (np.concatenate(parts) for parts in zip(found, energy, strict=True))
     dim = x.shape[2]
     # A coordinate that never varies is a failure; a square or an energy that doesn't may be right.
     ignored = (ess == 0) & np.isinf(rhat) & (np.arange(ess.size) >= dim)
@@ -63,9 +59,9 @@ def convergence(evidence: Evidence) -> Found:
     def column(i: int) -> np.ndarray:
         if i < dim:
             return x[:, :, i]
-        return centred[:, :, i - dim] ** 2 if i < 2 * dim else evidence.energy
+        return (x[:, :, i - dim] - mean[i - dim]) ** 2 if i < 2 * dim else evidence.energy
 
-    nested = _nested(evidence, centred)
+    nested = _nested(evidence, mean)
     numbers |= nested.numbers
     reasons, notes = list(nested.reasons), []
     blamed = np.zeros(ess.size, bool)
@@ -181,7 +177,7 @@ def _odd_one(column: np.ndarray, w: np.ndarray | None, limit: float) -> int | No
     return c if fast_rhat(column[:, rest, None], w)[0] <= limit else None
 
 
-def _nested(evidence: Evidence, centred: np.ndarray) -> Found:
+def _nested(evidence: Evidence, mean: np.ndarray) -> Found:
     """Nested R-hat in place of the split one where many chains with few draws share starts."""
     draws, chains, dim = evidence.x.shape
     if evidence.groups is None or chains < 16 or evidence.weights is not None:
@@ -194,7 +190,8 @@ def _nested(evidence: Evidence, centred: np.ndarray) -> Found:
     # The last draws only: the start should be forgotten by now, not on average.
     late = slice(draws // 2, None)
     energy = evidence.energy[late, :, None]
-    columns = np.concatenate([centred[late], centred[late] ** 2, energy], axis=2)[:, chosen]
+    centred = evidence.x[late] - mean
+    columns = np.concatenate([centred, centred**2, energy], axis=2)[:, chosen]
     rhat = nested_rhat(columns, labels.size)
     constant = np.all(columns == columns[:1, :1], axis=(0, 1))
     rhat = np.where(constant & (np.arange(rhat.size) >= dim), 1.0, rhat)

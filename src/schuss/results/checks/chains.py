@@ -9,6 +9,10 @@ from schuss.results.checks.evidence import WRONG, Evidence, Reason, chain_words,
 MOVES, STILL, APART = 0.01, 1e-3, 6.0
 """Share of draws that differ from the last; variance against the usual; sd of the energy."""
 
+BULK, BEYOND, SOME = 0.9, 1.0, 100
+"""The central share of a chain's draws; how many of the usual widths lie between it and the
+others; so many draws, evenly spaced, tell."""
+
 
 def frozen(broken: np.ndarray) -> list[Reason]:
     """Chains that met a non-finite energy or gradient."""
@@ -96,3 +100,33 @@ def apart(evidence: Evidence) -> list[Reason]:
     )
     remedy = "It sits in another place than the others: run longer, or start it elsewhere"
     return [Reason(WRONG, text, float(away.max()), APART, remedy)]
+
+
+def elsewhere(evidence: Evidence) -> list[Reason]:
+    """Chains that stay where the others aren't, at whatever energy.
+
+    One among many hardly moves R-hat, whose ranks bound what a single chain can do to it. A chain
+    that gets about reaches the others even where tails are heavy.
+    """
+    draws, chains, _ = evidence.x.shape
+    if chains < 3 or draws < SOME:
+        return []
+    some = evidence.x[:: draws // SOME]
+    low, high = np.quantile(some, ((1 - BULK) / 2, (1 + BULK) / 2), axis=0)
+    usual_low, usual_high = np.median(low, axis=0), np.median(high, axis=0)
+    width = usual_high - usual_low
+    gap = np.maximum(low - usual_high, usual_low - high)
+    away = np.where(width > 0, gap / np.where(width > 0, width, 1.0), 0.0)
+    far = away.max(axis=1) > BEYOND
+    if not far.any():
+        return []
+    worst = int(np.argmax(away.max(axis=0)))
+    text = (
+        f"{chain_words(evidence, far)} stayed apart from the others: in {evidence.names[worst]} by "
+        f"{away.max():.1f} times the width of where they are"
+    )
+    remedy = (
+        "There is more than one mode and chains don't pass between them, so that their weights "
+        "aren't known: run longer, start in proportion, or use schuss.evidence, which tempers"
+    )
+    return [Reason(WRONG, text, float(away.max()), BEYOND, remedy)]
