@@ -11,6 +11,8 @@ import itertools
 import json
 import pathlib
 import statistics
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -250,6 +252,33 @@ def sample_rows():
     return rows
 
 
+FIRST = """
+import time, schuss
+from schuss import targets
+target = targets.get({name!r})
+begun = time.perf_counter()
+schuss.sample(target, progress=False, seed={seed})
+print(time.perf_counter() - begun)
+"""
+
+
+def first_rows():
+    """`schuss.sample` in a fresh process: what a user waits for, compilation and all."""
+    import jax
+
+    device, rows = jax.devices()[0].device_kind, []
+    for name in ("eight-schools", "hierarchical-regression"):
+        seconds = []
+        for seed in range(5):
+            text = FIRST.format(name=name, seed=seed)
+            told = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True)
+            seconds.append(float(told.stdout))
+        case = f"sample, {name}: 1000 draws of 4 chains in a new process"
+        goal = 3_000_000 if name == "eight-schools" else None
+        rows.append(row(case, "jax", device, statistics.median(seconds), None, goal, 1, True))
+    return rows
+
+
 def sampling(target, exact, chains=8, calls=40):
     """Median seconds of a call of the frozen loop with all that is done on the host."""
     from schuss.sampling.archive import Archive
@@ -298,10 +327,10 @@ def show(rows):
 def main():
     """Measure, keep the rows of other devices, write and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("jax", "torch", "sample"))
+    parser.add_argument("--only", choices=("jax", "torch", "sample", "first"))
     parser.add_argument("--out", type=pathlib.Path, default=RESULTS)
     options = parser.parse_args()
-    parts = {"jax": jax_rows, "torch": torch_rows, "sample": sample_rows}
+    parts = {"jax": jax_rows, "torch": torch_rows, "sample": sample_rows, "first": first_rows}
     chosen = [options.only] if options.only else list(parts)
     rows = [entry for name in chosen for entry in parts[name]()]
     measured = {(entry["case"], entry["engine"], entry["device"]) for entry in rows}
