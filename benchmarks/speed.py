@@ -290,10 +290,10 @@ def sampling(target, exact, chains=8, calls=40):
     course.energy, course.g = course.field.evaluate(start)
     course.phase, course.step, course.length = "sampling", 0.1, target.dim**0.5
     course.archive, source = Archive(chains, target.dim, thin=10), course.field.source(0)
-    advance, times = course._exactly if exact else course._flow, []
+    times = []
     for call in range(calls):
         before, begun = course.total, time.perf_counter()
-        source = advance(ROOM, call * ROOM, source)
+        source = course.advance(ROOM, call * ROOM, source)
         times.append(time.perf_counter() - begun)
     return statistics.median(times[1:]), course.total - before
 

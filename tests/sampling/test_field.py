@@ -9,8 +9,9 @@ from schuss.coordinates import Diagonal, LowRank
 from schuss.core import adaptive, persistent
 from schuss.core.kernel import Kernel
 from schuss.problem import pose
-from schuss.sampling.course import EXACT, FLOW
+from schuss.sampling.exact import EXACT
 from schuss.sampling.field import Field
+from schuss.sampling.flow import FLOW
 
 TARGET = schuss.targets.quartic(4)
 LINE = schuss.targets.double_well(1)

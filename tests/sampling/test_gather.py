@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import schuss
-from schuss.sampling.gather import RAW, cooled
+from schuss.sampling.cooling import RAW, cooled
 
 from .targets import quietly, value_and_grad
 

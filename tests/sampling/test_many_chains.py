@@ -7,8 +7,9 @@ import pytest
 
 from schuss.diagnostics.vectorised import ess_and_rhat
 from schuss.results.verdict import judge
-from schuss.sampling import course
+from schuss.sampling.windows import MIXED_TO_SWITCH
 from schuss.sampling.witnesses import MOST, Witnesses
+from schuss.tuning import length, metric, slopes
 
 from .targets import quietly
 
@@ -73,7 +74,7 @@ def test_a_lost_chain_that_is_no_witness_shows_in_the_energies():
     found = Witnesses.among(512)
     sizes, rhat = found.sizes_and_rhat(found.of(x), energy)
     assert rhat[:-1].max() < 1.1 and sizes[:-1].min() > 10_000
-    assert rhat[-1] > course.MIXED_TO_SWITCH and sizes[-1] < 3000
+    assert rhat[-1] > MIXED_TO_SWITCH and sizes[-1] < 3000
 
 
 def wells(higher):
@@ -99,7 +100,7 @@ def one_elsewhere():
 def test_a_run_decides_from_the_witnesses_and_tells_of_a_chain_elsewhere(monkeypatch):
     """One chain of 96 in a mode that no witness sees, seven sd of the energy above the others."""
     looked = {"fit": set(), "length": set(), "tried": set()}
-    fit, refreshment, tries = course.metric.fit, course.length.refreshment, course.slopes.tries
+    fit, refreshment, tries = metric.fit, length.refreshment, slopes.tries
 
     def seen_fit(x, g, effective):
         looked["fit"].add(len(x) % MOST)
@@ -113,9 +114,9 @@ def test_a_run_decides_from_the_witnesses_and_tells_of_a_chain_elsewhere(monkeyp
         looked["tried"].add(acceptance.shape[1])
         return tries(g, acceptance)
 
-    monkeypatch.setattr(course.metric, "fit", seen_fit)
-    monkeypatch.setattr(course.length, "refreshment", seen_length)
-    monkeypatch.setattr(course.slopes, "tries", seen_tries)
+    monkeypatch.setattr(metric, "fit", seen_fit)
+    monkeypatch.setattr(length, "refreshment", seen_length)
+    monkeypatch.setattr(slopes, "tries", seen_tries)
     start, odd = one_elsewhere()
     found = quietly(value_and_grad=wells(8.5), init=start, draws=100)
     assert looked == {"fit": {0}, "length": {MOST}, "tried": {MOST}}

@@ -5,12 +5,10 @@ import numpy as np
 from schuss.coordinates import potential, to_x
 from schuss.results import Moments, Posterior, Stats
 from schuss.sampling.archive import FIELDS, chains_first
+from schuss.sampling.cooling import cooled, raw_draws
 from schuss.sampling.course import Course
 from schuss.sampling.question import Question
 from schuss.sampling.wish import Clock, Wish
-
-RAW = 4
-"""States for each draw at a temperature."""
 
 FEWEST = 4
 """Draws of a chain below which there is nothing to give back."""
@@ -22,7 +20,8 @@ def gather(
     """The draws that count, in the user's coordinates, with all that is known of them."""
     kept = _kept(course, frozen=asked.draws is not None)
     if asked.draws is not None:
-        kept = {name: values[: asked.draws * raw_draws(course)] for name, values in kept.items()}
+        count = asked.draws * raw_draws(course.field.temperature)
+        kept = {name: values[:count] for name, values in kept.items()}
     if len(kept["energy"]) < FEWEST:
         if interrupted:
             raise KeyboardInterrupt("the run was interrupted before it had draws to give back")
@@ -98,30 +97,6 @@ def _kept(course: Course, frozen: bool) -> dict[str, np.ndarray]:
 def _barely_exact(course: Course) -> bool:
     """Whether the exact phase has only begun: the draws of tuning are all there is."""
     return course.phase == "adapting" and course.archive.size < FEWEST
-
-
-def raw_draws(course: Course) -> int:
-    """States to make for each draw: at a temperature, several are weighed and one of them taken."""
-    return 1 if course.field.temperature == 1 else RAW
-
-
-def cooled(
-    kept: dict[str, np.ndarray], temperature: float, draws: int | None = None
-) -> dict[str, np.ndarray]:
-    """Draws of e^(−E) from weighted ones of e^(−E/T), as many unless a number is given.
-
-    A chain's draws are taken at equal distances of its weights summed up, as Algorithm 2 takes
-    them at equal times. The energies here are E/T, so that log w = −(T − 1) E/T.
-    """
-    energy = kept["energy"]
-    weights = np.cumsum(np.exp(-(temperature - 1) * (energy - energy.min(axis=0))), axis=0)
-    count = len(energy) if draws is None else max(len(energy) // RAW, 1)
-    at = (np.arange(count) + 0.5) / count
-    chosen = [np.searchsorted(chain, at * chain[-1]) for chain in weights.T]
-    return {
-        name: np.stack([values[rows, k] for k, rows in enumerate(chosen)], axis=1)
-        for name, values in kept.items()
-    }
 
 
 def _moments(course: Course, x) -> Moments:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from schuss.coordinates.hierarchical import Hierarchical
-from schuss.diagnostics import weight_ess
 from schuss.sampling import packing
+from schuss.sampling.cooling import hang_on_few
 from schuss.sampling.course import Course
 from schuss.sampling.field import Field
 from schuss.tuning import reparametrise
@@ -27,9 +27,6 @@ FIRST_LOOK, MOST = 2000, 4
 
 LEAST_DRAWS = 400
 """Draws of all chains below which nothing is decided."""
-
-LEAST_SHARE = 0.05
-"""(Σw)²/nΣw² of the weights that undo a temperature: ¼ on a Gaussian in the plane at T = 8."""
 
 LEAST_GAIN = 0.2
 """The share of the loss that a new map must take away from the present one's."""
@@ -115,18 +112,11 @@ def _draws(course: Course, *names: str, look: Callable = lambda values: values) 
 
 
 def _thin(course: Course) -> bool:
-    """Whether the draws of a hot run are too few where the cold density is.
-
-    The energies held are E/T, so that log w = −(T − 1)E/T. Few draws have most of the weight, or
-    the lowest place met outweighs all of them together.
-    """
+    """Whether the draws of a hot run are too few where the cold density is."""
     (energy,) = _draws(course, "energy")
     if len(energy) < LEAST_DRAWS:
         return False
-    logs = -(course.field.temperature - 1) * energy
-    best = -(course.field.temperature - 1) * course.lowest
-    share = float(weight_ess(logs)) / len(logs)
-    return share < LEAST_SHARE or best > float(np.logaddexp.reduce(logs))
+    return hang_on_few(energy, course.lowest, course.field.temperature)
 
 
 def _gains(x, g, frame, found) -> bool:

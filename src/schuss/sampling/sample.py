@@ -11,9 +11,10 @@ from schuss.arguments import one_of, seed_or_generator, whole
 from schuss.problem import over_devices
 from schuss.results import NotConverged, Posterior
 from schuss.sampling import fixed
+from schuss.sampling.cooling import raw_draws
 from schuss.sampling.course import Course
 from schuss.sampling.field import Field
-from schuss.sampling.gather import cooled, gather, raw_draws
+from schuss.sampling.gather import gather
 from schuss.sampling.progress import line, telling
 from schuss.sampling.question import Question, ask
 from schuss.sampling.rounds import Rounds
@@ -230,8 +231,8 @@ def _granted(course: Course, asked: Wish, clock: Clock, ended: bool) -> bool:
     if course.phase != "sampling":
         return False
     if asked.draws is not None:
-        return _made(course) >= asked.draws * raw_draws(course)
-    return ended and course.assess(cooled) >= (asked.ess or 0)
+        return _made(course) >= asked.draws * raw_draws(course.field.temperature)
+    return ended and course.assess() >= (asked.ess or 0)
 
 
 def _hopeless(course: Course, asked: Wish) -> bool:

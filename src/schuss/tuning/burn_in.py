@@ -44,3 +44,15 @@ def settled(means: np.ndarray, spread: float) -> int:
     level = means[len(means) // 2 :].mean() + 2 * spread
     reached = np.logical_or.accumulate(means <= level, axis=0).all(axis=1)
     return int(np.argmax(reached)) if reached.any() else len(means) // 2
+
+
+def skipped(energy: np.ndarray, chunk: int) -> int:
+    """How many of the first states don't count: until chunks have settled, and a tenth of the rest.
+
+    From energies (n, chains).
+    """
+    chunks = len(energy) // chunk
+    means = energy[: chunks * chunk].reshape(chunks, chunk, -1).mean(axis=1)
+    spread = float(energy[len(energy) // 2 :].std())
+    first = settled(means, spread) * chunk
+    return first + (len(energy) - first) // 10

@@ -1,0 +1,49 @@
+"""The adjusted sampler as a run uses it: per-step Metropolis, its steps local where need be."""
+
+import math
+
+import numpy as np
+
+from schuss.core import local_step, persistent
+from schuss.core.dynamics import ESH
+from schuss.core.integrators import LEAPFROG
+from schuss.core.kernel import Kernel
+from schuss.core.refresh import amount
+from schuss.sampling.tuned import Tuned
+from schuss.sampling.whereabouts import Whereabouts, within
+
+EXACT = persistent.kernel(ESH, LEAPFROG)
+LOCAL = persistent.kernel(ESH, LEAPFROG, local=True)
+
+SHORTER = 0.7
+"""The first step, whose integrator is the leapfrog, in units of the flow's."""
+
+SPREAD = 0.1
+"""How much the logarithms of local steps vary."""
+
+DIVERGED = 1000.0
+"""A step with a larger energy error has diverged."""
+
+
+def kernel(tuned: Tuned) -> Kernel:
+    """With local steps or without."""
+    return LOCAL if tuned.local else EXACT
+
+
+def params(tuned: Tuned) -> persistent.Params:
+    """Step, noise, looks and slide; a lookahead is at most half a length of refreshment."""
+    ratio = tuned.step / tuned.length
+    noise = amount(tuned.step, tuned.length, tuned.dim)
+    looks = float(math.floor(0.5 / ratio))
+    kappa = tuned.dim - 1.0
+    return persistent.Params(tuned.step, kappa, kappa, noise, looks, 2 * ratio, tuned.knee, SPREAD)
+
+
+def state(now: Whereabouts, tuned: Tuned, rng: np.random.Generator) -> persistent.State:
+    """Chains at the beginning of a lookahead, with slice variables drawn afresh."""
+    here = within(now, tuned.metric)
+    nothing = scale = np.zeros(len(now.x))
+    s = rng.uniform(-1, 1, len(now.x))
+    if tuned.local:
+        scale = local_step.draw(np, here.g, rng.uniform(size=len(now.x)), tuned.knee, SPREAD)
+    return persistent.State(*here, *here, nothing, s, scale)

@@ -1,0 +1,174 @@
+"""Where a run stands: its chains, parameters, draws and counts; and how steps move it on."""
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+
+from schuss.sampling import ahead, exact, flow, whereabouts, windows
+from schuss.sampling.archive import Archive
+from schuss.sampling.cooling import cooled
+from schuss.sampling.field import Field, Rows
+from schuss.sampling.tuned import Tuned, untuned
+from schuss.sampling.whereabouts import Whereabouts
+from schuss.sampling.witnesses import Witnesses
+from schuss.tuning import slopes
+from schuss.tuning.burn_in import skipped
+
+
+class Standing:
+    """All that a run knows. `Course` decides what comes of it."""
+
+    def __init__(
+        self,
+        field: Field,
+        x: np.ndarray,
+        *,
+        exact: bool = True,
+        descent: bool = True,
+        freeze: float = 400,
+    ):
+        self.field, self.exact, self.descent = field, exact, descent
+        self.freeze = freeze  # effective sample size at which unadjusted tuning ends
+        self.adjusted = exact  # whether tuning is followed by Metropolis
+        self.chains, self.dim = x.shape
+        self.witnesses = Witnesses.among(self.chains)
+        self.rng = np.random.default_rng([field.seed, 7])
+        self.phase, self.window = "start", 0
+        self.x, self.u, self.energy, self.g = whereabouts.begin(self.rng, x)
+        self.metric, self.step, self.length, self.local, self.knee = untuned(self.dim)
+        self.lowest = math.inf  # energy met so far
+        self.gradients = {"start": 0, "burn-in": 0, "tuning": 0, "adapting": 0, "sampling": 0}
+        self.history: list[dict[str, Any]] = []
+        self.tuning = Archive(self.chains, self.dim)
+        self.steps_tuning: list[np.ndarray] = []  # ε in units of x for each row of tuning
+        self.archive = self.tuning
+        self.state: Any = None  # of the sampler, None where it begins from where the chains are
+        self.refits = 0  # gradients at the last fit of the metric in the exact phase
+        self.restarted = 0
+        self.ess = self.rhat = math.nan
+        self.divergences = 0
+        self.accepted = np.zeros(2)  # sum and number of acceptance probabilities of first tries
+        self.sizes = np.zeros(1)  # effective sample sizes of x, (x − m)² and E, of all chains
+        self.tried = np.empty((2, 0))  # slopes that exact steps began on, and their acceptance
+        self.adapted: Archive | None = None  # draws from before everything was frozen
+        self.thin = 1
+        self.wanted_thin: int | None = None
+        self.compiling: threading.Thread | None = None
+        self.limit: int | None = None
+
+    @property
+    def now(self) -> Whereabouts:
+        """Where the chains are."""
+        return Whereabouts(self.x, self.u, self.energy, self.g)
+
+    @property
+    def tuned(self) -> Tuned:
+        """What the sampler is tuned to."""
+        return Tuned(self.metric, self.step, self.length, self.local, self.knee)
+
+    @property
+    def total(self) -> int:
+        """Gradients so far, of all chains and phases."""
+        return sum(self.gradients.values())
+
+    @property
+    def exactly(self) -> bool:
+        """Whether the sampler is the adjusted one by now."""
+        return self.adjusted and self.phase in ("adapting", "sampling")
+
+    @property
+    def seen(self) -> np.ndarray:
+        """The effective sample sizes of what parameters are made from: the witnesses' part."""
+        return self.sizes / self.witnesses.each
+
+    @property
+    def effective(self) -> float:
+        """How many independent draws those of the witnesses are typically worth."""
+        return float(np.median(self.seen[: self.dim]))
+
+    def skip(self) -> int:
+        """How many of the first draws of tuning don't count."""
+        return skipped(self.tuning.stack("energy"), windows.CHUNK)
+
+    def assess(self) -> float:
+        """The smallest effective sample size of the draws made since all was frozen."""
+        if self.archive.size >= 16:
+            draws = {name: self.archive.stack(name) for name in ("x", "energy")}
+            if self.field.temperature != 1:
+                draws = cooled(draws, self.field.temperature)
+            self.judge(self.witnesses.of(draws["x"]), draws["energy"])
+        return self.ess
+
+    def advance(self, count: int, first: int, source: Any) -> Any:
+        """Make `count` steps of the present sampler and keep them; the source of the next ones."""
+        tuned, state = self.tuned, self.state
+        if self.exactly:
+            kernel, params = exact.kernel(tuned), exact.params(tuned)
+            state = exact.state(self.now, tuned, self.rng) if state is None else state
+        else:
+            kernel, params = flow.FLOW, flow.params(tuned.dim, tuned.length)
+            steps = np.full(self.chains, tuned.step)
+            state = flow.state(self.now, tuned.metric, steps) if state is None else state
+        self.state, source, rows = self.field.advance(
+            kernel, params, tuned.metric, state, first, count, source
+        )
+        u = np.asarray(self.field.engine.to_numpy(self.state.u), float)
+        self.follow(whereabouts.after(rows, u), rows)
+        self.gradients[self.phase] += count * self.chains * kernel.gradients
+        if self.exactly:
+            self._count(rows)
+        else:
+            rows = rows._replace(complete=np.ones_like(rows.complete, bool))
+        self.archive.add(rows)
+        if self.phase == "tuning":
+            self.steps_tuning.append(np.full(count, tuned.epsilon))
+        return source
+
+    def follow(self, now: Whereabouts, rows: Rows) -> None:
+        """The chains have come along the rows to where they are now."""
+        self.x, self.u, self.energy, self.g = now
+        self.lowest = min(self.lowest, float(np.min(rows.energy)))
+
+    def _count(self, rows: Rows):
+        """What exact steps tell: divergences, acceptance, and slopes while these may matter."""
+        self.divergences += int(np.sum(~(rows.error < exact.DIVERGED)))
+        tries = rows.acceptance[np.isfinite(rows.acceptance)]
+        self.accepted = self.accepted + np.array([tries.sum(), tries.size])
+        if self.phase == "adapting":
+            tried = slopes.tries(*map(self.witnesses.of, (rows.pull, rows.acceptance)))
+            self.tried = np.concatenate([self.tried, tried], axis=1)
+
+    def looked_at(self, archive: Archive, skip: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """The witnesses' draws and gradients."""
+        x, g = (self.witnesses.of(archive.stack(name, skip)) for name in ("x", "g"))
+        return x, g
+
+    def judge(self, x: np.ndarray, energy: np.ndarray) -> None:
+        """The smallest effective sample size and the largest R-hat of x, (x − m)² and E.
+
+        From the witnesses' positions and the energies of all chains.
+        """
+        self.sizes, ratios = self.witnesses.sizes_and_rhat(x, energy)
+        self.ess, self.rhat = float(self.sizes.min()), float(ratios.max())
+
+    def change(self, tuned: Tuned) -> None:
+        """Go on with other parameters. Lookaheads are given up where one changes."""
+        before, after = (
+            [np.shape(part) for part in frame] for frame in (self.metric, tuned.metric)
+        )
+        self.metric, self.step, self.length, self.local, self.knee = tuned
+        self.state = None
+        if after != before and self.phase == "tuning":
+            self.compile_ahead()
+
+    def compile_ahead(self) -> None:
+        """Have the exact phase ready when it begins."""
+        if self.exact:
+            self.compiling = ahead.compiling(self.field, self.now, self.tuned)
+
+    def note(self, **more: float) -> None:
+        """One more line of the history."""
+        told = {"phase": self.phase, "gradients": self.total, **self.tuned.told}
+        self.history.append(told | {"ess": self.ess, "rhat": self.rhat, **more})

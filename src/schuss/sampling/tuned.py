@@ -1,0 +1,77 @@
+"""What a run learns about its target: metric, step, length of refreshment, and local steps."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from schuss.tuning import length, metric, slopes, step_size
+
+LONGEST = 1.4
+"""The longest step of the flow, in units of √d."""
+
+
+class Tuned(NamedTuple):
+    """The parameters of both samplers. What is learnt gives new ones."""
+
+    metric: metric.Metric
+    step: float  # in the coordinates of the metric
+    length: float
+    local: bool = False  # whether steps are shorter on slopes over e^knee
+    knee: float = 0.0
+
+    @property
+    def dim(self) -> int:
+        """Coordinates of the target."""
+        return len(self.metric.scale)
+
+    @property
+    def epsilon(self) -> float:
+        """The step in units of x."""
+        return self.step * math.exp(metric.log_scale(self.metric))
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What is noted of them."""
+        return {
+            "step_size": self.step,
+            "refresh": self.length,
+            "metric": metric.rank(self.metric),
+            "local": self.local,
+        }
+
+    def refitted(self, x: np.ndarray, g: np.ndarray, effective: float) -> "Tuned":
+        """The metric from draws and gradients (n, chains, dim); the step is as long as before."""
+        fitted = metric.fit(_flat(x), _flat(g), effective)
+        change = math.exp(metric.log_scale(self.metric) - metric.log_scale(fitted))
+        return self._replace(metric=fitted, step=self.step * change)
+
+    def restepped(self, error: np.ndarray, epsilon: np.ndarray, wanted: float) -> "Tuned":
+        """The step by the errors (n, chains) that steps of `epsilon` (n, 1) in units of x made."""
+        steps = epsilon * math.exp(-metric.log_scale(self.metric))
+        step = step_size.from_errors(error, steps, self.dim, wanted)
+        step = min(step, LONGEST * math.sqrt(self.dim))
+        return self._replace(step=float(np.clip(step, 0.5 * self.step, 1.5 * self.step)))
+
+    def accepted(self, rate: float) -> "Tuned":
+        """The step by how often steps were accepted."""
+        return self._replace(step=self.step * step_size.from_acceptance(rate))
+
+    def refreshed(self, x: np.ndarray) -> "Tuned":
+        """The length of refreshment by the draws (n, chains, dim)."""
+        return self._replace(length=length.refreshment(self.step, x, self.length))
+
+    def localised(self, tried: np.ndarray) -> "Tuned":
+        """Local steps where others were refused on steep slopes, and from then on."""
+        if not self.local and not slopes.refused(tried):
+            return self
+        return self._replace(local=True, knee=slopes.knee(tried, self.dim))
+
+
+def untuned(dim: int) -> Tuned:
+    """Before anything is known."""
+    return Tuned(metric.unit(dim), 1.0, math.sqrt(dim))
+
+
+def _flat(x):
+    return x.reshape(-1, x.shape[-1])
