@@ -255,7 +255,7 @@ def sample_rows():
 FIRST = """
 import time, schuss
 from schuss import targets
-target = targets.get({name!r})
+target = {target}
 begun = time.perf_counter()
 schuss.sample(target, progress=False, seed={seed})
 print(time.perf_counter() - begun)
@@ -267,14 +267,18 @@ def first_rows():
     import jax
 
     device, rows = jax.devices()[0].device_kind, []
-    for name in ("eight-schools", "hierarchical-regression"):
+    cases = (
+        ("10-D Gaussian", "targets.isotropic(10)", 3_000_000),
+        ("eight schools", "targets.get('eight-schools')", 3_000_000),
+        ("hierarchical regression, 45-D", "targets.get('hierarchical-regression')", None),
+    )
+    for name, target, goal in cases:
         seconds = []
         for seed in range(5):
-            text = FIRST.format(name=name, seed=seed)
+            text = FIRST.format(target=target, seed=seed)
             told = subprocess.run([sys.executable, "-c", text], capture_output=True, check=True)
             seconds.append(float(told.stdout))
         case = f"sample, {name}: 1000 draws of 4 chains in a new process"
-        goal = 3_000_000 if name == "eight-schools" else None
         rows.append(row(case, "jax", device, statistics.median(seconds), None, goal, 1, True))
     return rows
 

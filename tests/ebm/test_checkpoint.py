@@ -114,7 +114,7 @@ def test_a_checkpoint_that_was_not_finished_is_not_used(tmp_path):
     run = trainer(folder=tmp_path, save_every=4)
     run.fit(4)
     place = checkpoint.begin(tmp_path, 8)
-    (place / "state.safetensors.draft").write_bytes(b"half of")
+    (place / "state.safetensors.part").write_bytes(b"half of")
     assert trainer().resume(tmp_path).iteration == 4
 
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from schuss.loading import Loaded, LoadError, load, parse_init
 from schuss.results import NotConverged, Posterior
+from schuss.whole_file import replacing
 
 SUFFIXES = (".html", ".nc", ".npz")
 
@@ -92,22 +93,18 @@ def tell(post: Posterior, console: Console) -> None:
 def write_draws(post: Posterior, stem: pathlib.Path) -> str:
     """ArviZ's netCDF, or a .npz where that can't be written; says which."""
     where = _beside(stem, ".nc")
-    part = _beside(stem, ".part")
     try:
         data = post.to_arviz()
-        data.to_netcdf(str(part))
-        os.replace(part, where)
+        with replacing(where) as draft:
+            data.to_netcdf(str(draft))
         return f"{where} (arviz.from_netcdf reads it)"
     except (ImportError, ValueError, TypeError, RuntimeError) as error:
         where = _beside(stem, ".npz")
         extra = {"energy": post.stats.energy, "weights": post.weights}
-        with open(part, "wb") as file:
+        with replacing(where) as draft, open(draft, "wb") as file:
             np.savez(file, **_arrays(post.named), **_arrays(extra, "sample_stats."))
-        os.replace(part, where)
         reason = (str(error).splitlines() or [""])[0]
         return f"{where} (numpy.load reads it; no netCDF: {type(error).__name__}: {reason})"
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _arrays(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

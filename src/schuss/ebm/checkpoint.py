@@ -9,12 +9,13 @@ A run that is killed while it writes goes on from the checkpoint before.
 """
 
 import json
-import os
 import pathlib
 import shutil
 from typing import Any
 
 import torch
+
+from schuss.whole_file import replacing
 
 FORMAT = 1
 STATE = "state.safetensors"
@@ -30,9 +31,8 @@ def begin(folder: pathlib.Path, iteration: int) -> pathlib.Path:
 
 def finish(folder: pathlib.Path, place: pathlib.Path) -> None:
     """Say that a checkpoint is complete, and forget the others."""
-    draft = folder / "latest.draft"
-    draft.write_text(place.name + "\n")
-    os.replace(draft, folder / "latest")
+    with replacing(folder / "latest") as draft:
+        draft.write_text(place.name + "\n")
     for other in folder.glob("checkpoint-*"):
         if other != place:
             shutil.rmtree(other)
@@ -67,10 +67,9 @@ def write(path: pathlib.Path, tensors: dict[str, torch.Tensor], meta: Any = None
     places = {tensor.untyped_storage().data_ptr() for tensor in plain.values()}
     if len(places) < len(plain):
         plain = {name: tensor.clone() for name, tensor in plain.items()}
-    draft = path.with_name(path.name + ".draft")
     text = json.dumps({"format": FORMAT, "content": meta})
-    save_file(plain, draft, metadata={"schuss": text})
-    os.replace(draft, path)
+    with replacing(path) as draft:
+        save_file(plain, draft, metadata={"schuss": text})
 
 
 def read(path: pathlib.Path, device: Any = "cpu") -> tuple[dict[str, torch.Tensor], Any]:

@@ -1,7 +1,6 @@
 """Images in a grid as a PNG file, written without a plotting library."""
 
 import math
-import os
 import pathlib
 import struct
 import zlib
@@ -9,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
+
+from schuss.whole_file import replacing
 
 SIDE = 64
 """Small images are enlarged to about so many pixels."""
@@ -63,9 +64,8 @@ def write_png(path: str | pathlib.Path, pixels: np.ndarray) -> None:
     data = b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, part) for name, part in chunks)
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".draft")
-    draft.write_bytes(data)
-    os.replace(draft, path)
+    with replacing(path) as draft:
+        draft.write_bytes(data)
 
 
 def picture(path: str | pathlib.Path, x: Any, columns: int = 10, **options: Any) -> None:

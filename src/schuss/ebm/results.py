@@ -2,12 +2,13 @@
 
 import json
 import math
-import os
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from schuss.whole_file import replacing
 
 POINTS = 200
 """About so many points of a curve are kept."""
@@ -25,9 +26,8 @@ def stride(length: int) -> int:
 
 def write(path: pathlib.Path, told: dict[str, Any]) -> None:
     """Written whole or not at all."""
-    beside = path.with_suffix(".part")
-    beside.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n")
-    os.replace(beside, path)
+    with replacing(path) as draft:
+        draft.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n")
 
 
 def read(path: pathlib.Path) -> dict[str, Any] | None:

@@ -3,7 +3,6 @@
 import dataclasses
 import importlib.metadata
 import json
-import os
 import pathlib
 import platform
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from schuss.paper.item import Settings
+from schuss.whole_file import replacing
 
 LIBRARIES = ("schuss", "numpy", "jax", "torch", "diffrax", "blackjax")
 
@@ -50,15 +50,13 @@ def path(folder: pathlib.Path, name: str) -> pathlib.Path:
 
 
 def save(folder: pathlib.Path, result: Result) -> None:
-    """Write beside, then move into place: an interruption leaves the old file or the new one."""
+    """An interruption leaves the old file or the new one."""
     folder.mkdir(parents=True, exist_ok=True)
-    target = path(folder, result.name)
-    beside = target.with_suffix(".part")
     fields = dataclasses.asdict(result)
     values = fields.pop("values")
     text = json.dumps(fields | values, indent=1, ensure_ascii=False, allow_nan=False)
-    beside.write_text(text + "\n")
-    os.replace(beside, target)
+    with replacing(path(folder, result.name)) as draft:
+        draft.write_text(text + "\n")
 
 
 def load(folder: pathlib.Path, name: str) -> Result | None:
