@@ -185,6 +185,8 @@ def test_one_chain_in_another_mode_among_many():
     assert found.numbers["rhat"] < 1.1
     assert "chain 41 stayed apart from the others: in x[1] by" in said(found)
     assert verdict(x, gradient=x).converged
+    halves = verdict(x + 60.0 * (np.arange(96) % 2)[:, None, None], energy=gaussian(x))
+    assert "the chains stayed apart from each other" in said(halves)
     # Beside a heavy tail a chain that gets about is never apart, however few its draws are.
     rng = np.random.default_rng(1)
     cauchy = rng.standard_cauchy((200, 100, 1))
@@ -355,6 +357,9 @@ def test_moments():
     mean = mean + np.arange(4)[:, None]
     bad = judge_moments(Moments(mean, variance, np.full(4, 1000.0), np.full(3, 50.0)))
     assert len(bad.reasons) == 2
+    apart = variance * np.array([1.0, 1.0, 11.0, 11.0])[:, None]
+    two = judge_moments(Moments(x.mean(axis=1), apart, np.full(4, 1000.0), np.full(3, 500.0)))
+    assert "one chain has 1" in said(two) and kinds(two) == [WRONG]
     lost = judge_moments(Moments(x.mean(axis=1), variance, np.full(4, 1000.0)), frozen=[1, 0, 0, 0])
     assert kinds(lost) == [WRONG]
 

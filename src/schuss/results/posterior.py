@@ -104,6 +104,7 @@ class Posterior:
             "frozen": stats.frozen,
             "names": names,
             "exact": stats.exact,
+            "left_behind": stats.left_behind,
         }
         if self.x is None:
             assert self.moments is not None
@@ -121,6 +122,11 @@ class Posterior:
         notes = list(found.notes)
         if stats.interrupted:
             notes.append("the run was interrupted; these are the draws up to there")
+        if stats.restarted:
+            notes.append(
+                f"{stats.restarted} chains were far off or hardly moved in burn-in and began again "
+                "beside another: a mode that only they were in would be missed"
+            )
         if stats.divergences:
             notes.append(f"{stats.divergences} steps diverged and were rejected or stopped")
         return dataclasses.replace(found, notes=tuple(notes))

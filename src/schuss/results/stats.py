@@ -31,6 +31,7 @@ class Stats:
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)  # by phase
     frozen: np.ndarray | None = None  # (chains,) bool
     divergences: int = 0
+    restarted: int = 0  # chains that began again beside another one in burn-in
     thin: int = 1
     history: tuple[Mapping[str, Any], ...] = ()  # rows of the tuning; any key may be missing
     exact: bool = True
@@ -38,4 +39,5 @@ class Stats:
     seed: int = 0
     engine: str = ""
     interrupted: bool = False
+    left_behind: float = 0.0  # mass of a place that chains were at and draws aren't, against theirs
     temperature: float = 1.0  # of the draws without their weights: κ/(d − 1) for the flow

@@ -69,14 +69,16 @@ def judge(
     exact: bool = True,
     temperature: float = 1.0,
     start_groups: ArrayLike | None = None,
+    left_behind: float = 0.0,
 ) -> Verdict:
     """Judge draws `x` (chains, draws, dim) with their `energy` (chains, draws).
 
     The dtype of `energy` is taken for the precision in which it was computed.
     `gradient` is ∇E at the draws, where the density has no walls (the virial theorem fails at
     them). `temperature` is that of the draws without their weights. Chains with the same label in
-    `start_groups` (chains,) began at one place. Frozen chains fail the verdict and are then left
-    out of the other checks, unless there is no other chain.
+    `start_groups` (chains,) began at one place. `left_behind` is the mass of a
+    place that chains were at and no draw is, against that of the draws. Frozen chains fail the
+    verdict and are then left out of the other checks, unless there is no other chain.
     """
     rounded = np.asarray(energy)
     x, energy = np.asarray(x, dtype=np.float64), np.asarray(rounded, dtype=np.float64)
@@ -108,7 +110,7 @@ def judge(
         groups=labels,
     )
     found = checks.look(evidence)
-    reasons += found.reasons
+    reasons += found.reasons + checks.left_behind(left_behind)
     numbers, notes = dict(found.numbers), list(found.notes)
     for more in (
         checks.digits(rounded[kept]),
@@ -130,6 +132,7 @@ def judge_moments(
     frozen: ArrayLike | None = None,
     exact: bool = True,
     energy: ArrayLike | None = None,
+    left_behind: float = 0.0,
 ) -> Verdict:
     """Judge a run of which only the moments were kept: R-hat from whole chains, and the rest."""
     mean = np.asarray(moments.mean, dtype=np.float64)
@@ -138,7 +141,7 @@ def judge_moments(
     broken = np.zeros(chains, bool) if frozen is None else np.asarray(frozen, bool).reshape(chains)
     broken = broken | ~np.isfinite(mean).all(axis=1)
     kept = ~broken
-    reasons, numbers = checks.frozen(broken), {}
+    reasons, numbers = checks.frozen(broken) + checks.left_behind(left_behind), {}
     notes = ["only moments were kept, so chains could be compared by their means and variances"]
     found = [
         checks.digits(np.asarray([] if energy is None else energy)),

@@ -23,19 +23,26 @@ class BurnIn(NamedTuple):
     """How far it has come."""
 
     now: Whereabouts
+    gone: np.ndarray  # whether a chain began again after the last chunk, (chains,) bool
     metric: Metric
     steps: np.ndarray  # of each chain
     errors: np.ndarray
     counts: np.ndarray
     rows: tuple[Rows, ...] = ()  # of all chunks
-    lost: int = 0  # chains that began again after the last chunk
     over: bool = False
+
+    @property
+    def settled(self) -> np.ndarray:
+        """Chains that leave a place here which is no worse than those of the others, (chains,)."""
+        energy = self.rows[-1].energy[-1]
+        others = np.max(energy[~self.gone], initial=-np.inf)
+        return (energy <= others) & (self.gone | self.over)
 
 
 def begin(now: Whereabouts, metric: Metric) -> BurnIn:
     """From where the chains are."""
     nothing = np.zeros(len(now.x))
-    return BurnIn(now, metric, step_size.first_step(now.g), nothing, nothing)
+    return BurnIn(now, nothing > 0, metric, step_size.first_step(now.g), nothing, nothing)
 
 
 def further(field: Field, last: BurnIn, rng: np.random.Generator) -> BurnIn:
@@ -57,7 +64,7 @@ def further(field: Field, last: BurnIn, rng: np.random.Generator) -> BurnIn:
     if len(rows) >= 2 * burn_in.LEAST or over:
         lost = burn_in.lost(now.energy, steps, dim)
     now = restarted(now, lost, rng)
-    return BurnIn(now, scaled(scale), steps, errors, counts, rows, int(lost.sum()), over)
+    return BurnIn(now, lost, scaled(scale), steps, errors, counts, rows, over)
 
 
 def _scale(rows):

@@ -69,7 +69,8 @@ class Course(Standing):
             chunk = last.rows[-1]
             self.follow(last.now, chunk)
             self.gradients["burn-in"] += chunk.energy.size * flow.FLOW.gradients
-            self.restarted += last.lost
+            self.restarted += int(last.gone.sum())
+            self.remember(chunk, last.settled)
             self.metric, self.step = last.metric, float(np.median(last.steps))
             self.note(energy=float(chunk.energy.mean()))
         self.step *= burn_in.NEXT

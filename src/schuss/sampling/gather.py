@@ -2,16 +2,22 @@
 
 import numpy as np
 
-from schuss.coordinates import potential, to_x
+from schuss.coordinates import potential
 from schuss.results import Moments, Posterior, Stats
 from schuss.sampling.archive import FIELDS, chains_first
 from schuss.sampling.cooling import cooled, raw_draws
 from schuss.sampling.course import Course
+from schuss.sampling.home import home
 from schuss.sampling.question import Question
 from schuss.sampling.wish import Clock, Wish
+from schuss.tuning.local_mass import log_mass
 
 FEWEST = 4
 """Draws of a chain below which there is nothing to give back."""
+
+SOME, MOST = 20_000, 1000.0
+"""Draws that tell what is out of reach, and the largest share that is taken for one: far out on a
+flat slope, where chains are still coming down, there seems to be any amount of mass."""
 
 
 def gather(
@@ -33,19 +39,11 @@ def gather(
     field, problem = course.field, question.problem
     if field.temperature != 1:
         kept = cooled(kept, field.temperature, asked.draws)
-    y, g, energy = kept["x"], kept["g"], kept["energy"]
-    flat = y.reshape(-1, y.shape[-1])
-    x = np.asarray(to_x(np, field.chart, flat)).reshape(y.shape)[..., : problem.dim]
-    energy = energy - np.reshape(
-        potential(np, field.chart, flat) * np.ones(len(flat)), energy.shape
-    )
-    if problem.dim < y.shape[-1]:
-        energy = energy - 0.5 * y[..., -1] ** 2 / field.temperature
-    energy = energy * field.temperature
-    x, energy = chains_first(x), chains_first(energy)
-    plain = not field.chart and problem.dim == y.shape[-1]
+    y, g = kept["x"], kept["g"]
+    x, energy = map(chains_first, home(field, y, kept["energy"]))
     # Where there are walls, the identities that gradients are checked by don't hold.
-    plain = plain and not np.isinf(kept["error"]).any()
+    walls = bool(np.isinf(kept["error"]).any())
+    plain = not field.chart and problem.dim == y.shape[-1] and not walls
     sampling, adjusted = course.phase == "sampling", course.exactly and not _barely_exact(course)
     stats = Stats(
         energy=energy,
@@ -58,6 +56,7 @@ def gather(
         gradients=course.gradients,
         seconds=clock.seconds,
         divergences=course.divergences,
+        restarted=course.restarted,
         thin=course.thin if sampling else 1,
         history=tuple(course.history),
         exact=course.exact and adjusted,
@@ -65,11 +64,32 @@ def gather(
         seed=field.seed,
         engine=problem.engine.name,
         interrupted=interrupted,
+        left_behind=0.0 if walls else _left_behind(course, kept),
     )
     common = {"name": question.name, "dims": question.dims, "coords": question.coords}
     if keep == "moments":
         return Posterior(stats=stats, moments=_moments(course, x), **common)
     return Posterior(stats=stats, draws=question.restore(x), x=x, **common)
+
+
+def _left_behind(course: Course, kept: dict[str, np.ndarray]) -> float:
+    """The least mass around places out of the draws' reach that chains were at, against theirs."""
+    step = max(kept["energy"].size // SOME, 1)
+    x, g, energy = (
+        values.reshape(-1, *values.shape[2:])[::step]
+        for values in (kept["x"], kept["g"], kept["energy"])
+    )
+    chart, temperature = course.field.chart, course.field.temperature
+    energy = energy - potential(np, chart, x)
+    for frame in chart:
+        x, g = frame.forward(np, x), frame.push(np, x, g)
+    g, energy = g * temperature, energy * temperature
+    mean, sd = x.mean(axis=0), x.std(axis=0)
+    sd = np.where(sd > 0, sd, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        away, reach = (np.sum(((part - mean) / sd) ** 2, axis=1) for part in (course.passed_x, x))
+        share = np.exp(course.passed_mass - log_mass(x, g, energy).value)
+    return float(np.max(share[(away > reach.max()) & (share < MOST)], initial=0.0))
 
 
 def _kept(course: Course, frozen: bool) -> dict[str, np.ndarray]:

@@ -138,6 +138,7 @@ def _continued(course: Course, field: Field, x: np.ndarray) -> Course:
     new = _anew(course, field, x)
     new.gradients = {"pilot": course.total} | new.gradients
     new.history = list(course.history)
+    new.passed_x, new.passed_mass = course.passed_x, course.passed_mass
     return new
 
 

@@ -22,7 +22,8 @@ from schuss.sampling.save import saving
 from schuss.sampling.wish import Clock, Wish, wish
 
 HOT = 8.0
-"""The temperature at which planes are sampled: paths cross from mode to mode, weights undo it."""
+"""The temperature at which lines and planes are sampled: paths cross from mode to mode, and weights
+undo it."""
 
 
 MOST = 200_000
@@ -145,7 +146,7 @@ def sample(
     exact = True if exact is None else exact
     field = Field.over(problem, seed, 1.0)
     x = _checked(field, _start(problem, seed))
-    temperature = HOT if problem.dim == 2 and steep(field, x, 2 * HOT) else 1.0
+    temperature = HOT if problem.dim <= 2 and steep(field, x, 2 * HOT) else 1.0
     field = Field.over(problem, seed, temperature)
     course = Course(field, x, exact=exact, freeze=_freeze(asked))
     course.gradients["start"] += question.spent

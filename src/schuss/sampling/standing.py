@@ -15,6 +15,7 @@ from schuss.sampling.whereabouts import Whereabouts
 from schuss.sampling.witnesses import Witnesses
 from schuss.tuning import slopes
 from schuss.tuning.burn_in import skipped
+from schuss.tuning.local_mass import log_mass
 
 
 class Standing:
@@ -39,6 +40,8 @@ class Standing:
         self.x, self.u, self.energy, self.g = whereabouts.begin(self.rng, x)
         self.metric, self.step, self.length, self.local, self.knee = untuned(self.dim)
         self.lowest = math.inf  # energy met so far
+        # Where chains were before they were tuned, and what log_mass is at least there.
+        self.passed_x, self.passed_mass = np.empty((0, self.dim)), np.empty(0)
         self.gradients = {"start": 0, "burn-in": 0, "tuning": 0, "adapting": 0, "sampling": 0}
         self.history: list[dict[str, Any]] = []
         self.tuning = Archive(self.chains, self.dim)
@@ -130,6 +133,17 @@ class Standing:
         """The chains have come along the rows to where they are now."""
         self.x, self.u, self.energy, self.g = now
         self.lowest = min(self.lowest, float(np.min(rows.energy)))
+
+    def remember(self, rows: Rows, which: np.ndarray) -> None:
+        """Keep where some chains were: at the end the draws must know these places.
+
+        On a chart masses are others, and in the heat chains go where no draw will be.
+        """
+        if which.any() and not self.field.chart and self.field.temperature == 1:
+            x, g = rows.x(chains=which), rows.g(chains=which)
+            mass, error = log_mass(x, g, np.asarray(rows.energy[:, which], float))
+            self.passed_x = np.concatenate([self.passed_x, x[-1]])
+            self.passed_mass = np.concatenate([self.passed_mass, mass - error])
 
     def _count(self, rows: Rows):
         """What exact steps tell: divergences, acceptance, and slopes while these may matter."""

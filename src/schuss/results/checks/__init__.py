@@ -4,6 +4,7 @@ from schuss.results.checks.agreement import moments
 from schuss.results.checks.chains import frozen, runaway
 from schuss.results.checks.digits import digits
 from schuss.results.checks.evidence import FEW, WRONG, Evidence, Found, Reason
+from schuss.results.checks.left_behind import left_behind
 from schuss.results.checks.look import look
 from schuss.results.checks.steps import acceptance, energy_error
 
@@ -17,6 +18,7 @@ __all__ = [
     "digits",
     "energy_error",
     "frozen",
+    "left_behind",
     "look",
     "moments",
     "runaway",

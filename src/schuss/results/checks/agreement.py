@@ -32,6 +32,10 @@ OWN_ESS = 50
 """Chains that disagree with this many effective draws each aren't short, they are elsewhere."""
 
 
+SPREAD, SPREAD_ERRORS = 3.0, 4.0
+"""How many times the variance of another chain one may have, and how many errors besides."""
+
+
 def convergence(evidence: Evidence) -> Found:
     """R-hat and ESS of x, (x − m)² and E: of their normal scores, and the ESS of themselves too.
 
@@ -234,4 +238,24 @@ def moments(kept_moments, kept: np.ndarray, names: tuple[str, ...]) -> Found:
         if ess[i] < ESS:
             text = f"the ESS of {names[i]} is {ess[i]:.0f}, the limit is {ESS}"
             reasons.append(Reason(FEW, text, float(ess[i]), ESS, "Run longer"))
+        reasons += _spreads(variance, ess, names)
     return Found(reasons, numbers, [])
+
+
+def _spreads(variance: np.ndarray, ess: np.ndarray, names: tuple[str, ...]) -> list[Reason]:
+    """Chains of which one has many times the variance of another.
+
+    The logarithm of a variance from n independent draws of a Gaussian has the sd √(2/n); other
+    densities have more, so that a factor is allowed besides.
+    """
+    chains = len(variance)
+    low, high = variance.min(axis=0), variance.max(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limits = SPREAD * np.exp(SPREAD_ERRORS * np.sqrt(2 * chains / np.maximum(ess, 1.0)))
+        ratio = np.where(low > 0, high / low, 1.0)
+    i = int(np.argmax(ratio / limits))
+    if not ratio[i] > limits[i]:
+        return []
+    text = f"one chain has {ratio[i]:.3g} times the variance of another in {names[i]}"
+    remedy = "They are in different places: run longer, and keep draws once to see where"
+    return [Reason(WRONG, text, float(ratio[i]), float(limits[i]), remedy)]

@@ -121,9 +121,11 @@ def elsewhere(evidence: Evidence) -> list[Reason]:
     if not far.any():
         return []
     worst = int(np.argmax(away.max(axis=0)))
+    who = "the chains stayed apart from each other"
+    if not far.all():
+        who = f"{chain_words(evidence, far)} stayed apart from the others"
     text = (
-        f"{chain_words(evidence, far)} stayed apart from the others: in {evidence.names[worst]} by "
-        f"{away.max():.1f} times the width of where they are"
+        f"{who}: in {evidence.names[worst]} by {away.max():.1f} times the width of where they are"
     )
     remedy = (
         "There is more than one mode and chains don't pass between them, so that their weights "

@@ -1,0 +1,64 @@
+"""Modes that chains were in and left are told; lines with two modes are sampled."""
+
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import schuss
+
+DIM = 20
+
+
+def two_modes(size):
+    """Of equal mass: one of sd 1, and one of that size, eight away."""
+
+    def logdensity(x):
+        wide = -0.5 * jnp.sum(x**2)
+        narrow = -0.5 * jnp.sum((x - 8 * jnp.eye(DIM)[0]) ** 2) / size**2 - DIM * jnp.log(size)
+        return jnp.logaddexp(wide, narrow)
+
+    return logdensity
+
+
+def starts(size, count):
+    """So many of four chains in the narrow mode."""
+    x = np.random.default_rng(1).standard_normal((4, DIM))
+    x[4 - count :] = x[4 - count :] * size + 8 * np.eye(DIM)[0]
+    return x
+
+
+@pytest.mark.parametrize("size", [0.3, 0.5])
+def test_a_narrow_mode_that_chains_were_thrown_out_of(size):
+    """The draws are all in the wide mode, and the share of the narrow one is 1 to 1."""
+    with pytest.warns(schuss.NotConverged, match="a place that the draws don't reach"):
+        run = schuss.sample(logdensity=two_modes(size), init=starts(size, 1), progress=False)
+    assert np.all(run.x[..., 0] < 6)
+    assert run.stats.left_behind == pytest.approx(1, abs=0.3)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "centred", "mode"])
+def test_nothing_was_left_behind(kind):
+    """Also where chains climb out of the neck that the mode of a centred hierarchy is."""
+    target = schuss.targets.get("eight-schools-centred")
+    init = None
+    if kind == "gaussian":
+        target = schuss.targets.isotropic(DIM)
+    if kind == "mode":
+        init = np.tile([4.0, -18.0] + [4.0] * (target.dim - 2), (4, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", schuss.NotConverged)
+        run = schuss.sample(target, init=init, progress=False, gradients=20_000)
+    assert run.stats.left_behind < 0.01
+
+
+def test_a_line_with_two_modes():
+    """0.8 N(0, 1) + 0.2 N(12, 1) from a single point; 0.06 is four errors of 40 crossings."""
+
+    def logdensity(x):
+        return jnp.logaddexp(jnp.log(0.8) - 0.5 * x[0] ** 2, jnp.log(0.2) - 0.5 * (x[0] - 12) ** 2)
+
+    run = schuss.sample(logdensity=logdensity, init=np.zeros(1), progress=False)
+    assert run.verdict.converged
+    assert abs((run.x > 6).mean() - 0.2) < 0.06
