@@ -45,8 +45,9 @@ def gather(
     walls = bool(np.isinf(kept["error"]).any())
     plain = not field.chart and problem.dim == y.shape[-1] and not walls
     sampling, adjusted = course.phase == "sampling", course.exactly and not _barely_exact(course)
+    precision = problem.engine.to_numpy(problem.x).dtype
     stats = Stats(
-        energy=energy,
+        energy=energy.astype(precision),
         # The errors of steps that a Metropolis test decided on are no bias.
         energy_error=chains_first(kept["error"]) if course.exact or not adjusted else None,
         acceptance=chains_first(kept["acceptance"]) if adjusted else None,
@@ -74,16 +75,17 @@ def gather(
 
 def _left_behind(course: Course, kept: dict[str, np.ndarray]) -> float:
     """The least mass around places out of the draws' reach that chains were at, against theirs."""
+    if not course.passed_mass.size:
+        return 0.0
     step = max(kept["energy"].size // SOME, 1)
     x, g, energy = (
         values.reshape(-1, *values.shape[2:])[::step]
         for values in (kept["x"], kept["g"], kept["energy"])
     )
-    chart, temperature = course.field.chart, course.field.temperature
-    energy = energy - potential(np, chart, x)
-    for frame in chart:
+    # Places are remembered without a chart, and where there is no temperature.
+    energy = energy - potential(np, course.field.chart, x)
+    for frame in course.field.chart:
         x, g = frame.forward(np, x), frame.push(np, x, g)
-    g, energy = g * temperature, energy * temperature
     mean, sd = x.mean(axis=0), x.std(axis=0)
     sd = np.where(sd > 0, sd, 1.0)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -65,7 +65,7 @@ class View:
 
     def posterior(self) -> Posterior:
         """What the run would give if it ended here; an error before it has draws."""
-        return _gathered(self.question, self.course, self.asked, self.clock, self.keep, False)
+        return gather(self.question, self.course, self.asked, self.clock, self.keep, False)
 
 
 def sample(
@@ -171,17 +171,7 @@ def sample(
                         break
         except KeyboardInterrupt:
             interrupted = True
-    return _warned(_gathered(question, rounds.course, asked, clock, keep, interrupted))
-
-
-def _gathered(
-    question: Question, course: Course, asked: Wish, clock: Clock, keep: str, interrupted: bool
-) -> Posterior:
-    """What a run gives, its energies in the precision that they were computed in."""
-    result = gather(question, course, asked, clock, keep, interrupted)
-    precision = question.problem.engine.to_numpy(question.problem.x).dtype
-    stats = dataclasses.replace(result.stats, energy=result.stats.energy.astype(precision))
-    return dataclasses.replace(result, stats=stats)
+    return _warned(gather(question, rounds.course, asked, clock, keep, interrupted))
 
 
 def _warned(result: Posterior) -> Posterior:
