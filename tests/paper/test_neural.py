@@ -8,7 +8,7 @@ from ebm.images import stripes
 from ebm.test_image_runs import TINY
 
 from schuss.ebm import jarzynski_runs, joint_runs, toy
-from schuss.paper import ITEMS, NEURAL, persistent_ebm
+from schuss.paper import ITEMS, NEURAL, image_distances, persistent_ebm
 from schuss.paper.item import Settings
 from schuss.plotting import style
 
@@ -100,17 +100,39 @@ def test_verdict_of_images_is_beyond_the_scatter():
     apart, mixed = rows((4.0, 4.1, 4.2), (5.0, 5.1, 5.2)), rows((4.0, 4.1, 4.2), (5.0, 5.1, 5.2))
     for row in mixed:
         row["distance_from_noise"] = 6.0 + row["distance"] % 1
-    assert persistent_ebm.verdict({"rows": apart}) == "holds"
-    assert persistent_ebm.verdict({"rows": mixed}) == "holds in part"
+    assert image_distances.verdict({"rows": apart}) == "holds"
+    assert image_distances.verdict({"rows": mixed}) == "holds in part"
     close = rows((4.0, 5.1, 6.2), (4.3, 5.4, 6.5))
-    assert persistent_ebm.verdict({"rows": close}) == "doesn't hold"
+    assert image_distances.verdict({"rows": close}) == "doesn't hold"
 
 
 def test_place_on_the_scale():
     marks = {"floor": 1.0, "one class": 16.0, "ceiling": 21.0}
     result = {"rows": rows((5.0, 5.0), (6.0, 6.0)), "marks": {"distances": {"10": marks}}}
-    told = persistent_ebm._where(result)
+    told = image_distances.where(result)
     assert "class lie at 75%" in told and "ESH at 20%, ULA at 25%, and" in told
+
+
+def test_other_ruler():
+    """The ruler beside has its own marks, and a longer run is compared where it was measured."""
+    shown = rows((5.0, 5.2, 5.1), (6.0, 6.2, 6.1))
+    for row in shown:
+        row |= {"beside": {"distance": 30.0, "distance_from_noise": 40.0}, "gradients": 10}
+    marks = {"floor": 1.0, "one class": 16.0, "ceiling": 21.0}
+    other = {"floor": 0.0, "one class": 50.0, "ceiling": 100.0}
+    result = {"rows": shown, "marks": {"distances": {"10": marks}}}
+    result["beside"] = {"distances": {"10": other}, "accuracy": 0.9}
+    long = {"distance": 20.0, "distance_from_noise": 10.0, "gradients": 90}
+    long |= {"marks": {"distances": {"10": other | {"ceiling": 101.0}}}}
+    long["ensemble"] = {"members": 5, "distance_from_noise": 9.0}
+    where = image_distances.where(result | {"long": long})
+    assert "By the other ruler" in where and "ULA at 30%, the long run at 20%" in where
+    told = image_distances.long_words(result | {"long": long})
+    assert "by that other ruler, with its buffer at 20.00, nearer than the short runs" in told
+    beside = image_distances.beside_words(result)
+    assert "at 30.00 and 30.00 and the samples from noise at 40.00 and 40.00" in beside
+    long["marks"] = result["marks"]
+    assert "no nearer than" in image_distances.long_words(result | {"long": long})
 
 
 def test_sheets():

@@ -5,7 +5,8 @@ Six 3×3 convolutions with batch normalisation and a residual pair after the sec
     stem w – 2w, halve – (residual 2w) – 4w, halve – 8w, halve – (residual 8w) – mean – linear
 
 The features are the 8w means (512 for w = 64). SGD with Nesterov momentum, one cycle of the
-learning rate, label smoothing, shifts by up to an eighth of the image and, where asked for, flips.
+learning rate, shifts by up to an eighth of the image and, where asked for, label smoothing, decay
+of the weights and flips.
 """
 
 import json
@@ -22,7 +23,7 @@ from torch.nn import functional
 from schuss.ebm.data import Images, scaled
 from schuss.ebm.randomness import seeded
 
-MOMENTUM, DECAY, SMOOTHING = 0.9, 5e-4, 0.1
+MOMENTUM = 0.9
 
 
 def _block(inside: int, out: int) -> nn.Sequential:
@@ -80,6 +81,8 @@ def train_classifier(
     epochs: int = 15,
     batch: int = 512,
     rate: float = 0.2,
+    smoothing: float = 0.1,
+    decay: float = 5e-4,
     flip: bool = False,
     seed: int = 0,
     device: Any = "cpu",
@@ -94,7 +97,7 @@ def train_classifier(
     net = net.to(device, memory_format=torch.channels_last).train()  # pyright: ignore
     batch = min(batch, len(x))
     steps = epochs * (len(x) // batch)
-    optimiser = torch.optim.SGD(net.parameters(), rate, MOMENTUM, 0, DECAY, nesterov=True)
+    optimiser = torch.optim.SGD(net.parameters(), rate, MOMENTUM, 0, decay, nesterov=True)
     step = 0
     for epoch in range(epochs):
         order = torch.randperm(len(x), generator=generator, device=device)
@@ -102,7 +105,7 @@ def train_classifier(
             inputs = shifted(x[chosen], max(1, images.shape[1] // 8), flip, generator)
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 logits = net(inputs.to(memory_format=torch.channels_last))
-            loss = functional.cross_entropy(logits.float(), y[chosen], label_smoothing=SMOOTHING)
+            loss = functional.cross_entropy(logits.float(), y[chosen], label_smoothing=smoothing)
             optimiser.zero_grad()
             loss.backward()
             step += 1

@@ -1,5 +1,6 @@
 """What a recipe asks for: its images, the ruler that measures them, and a trainer."""
 
+import dataclasses
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ from schuss.ebm.data import Images, scaled
 from schuss.ebm.machine import inner_precision
 from schuss.ebm.networks import ConvEnergy
 from schuss.ebm.randomness import seeded
-from schuss.ebm.recipes import Recipe
+from schuss.ebm.recipes import Classifier, Recipe
 from schuss.ebm.ruler import Ruler, make_ruler
 from schuss.ebm.trainer import Trainer
 
@@ -27,21 +28,18 @@ def load_images(recipe: Recipe, path: pathlib.Path | None) -> Images:
 
 
 def ruler_of(recipe: Recipe, images: Images, folder: pathlib.Path, device, advance) -> Ruler:
-    """The ruler of a recipe, made once in the folder."""
+    """The ruler of a recipe, made once in the folder, and the one beside it."""
     most = len(images.test)
     sizes = {min(recipe.measured, most), min(recipe.noise_chains, most)}
-    return make_ruler(
-        images,
-        folder,
-        sizes=tuple(sorted(sizes)),
-        device=device,
-        advance=advance,
-        width=recipe.classifier_width,
-        epochs=recipe.classifier_epochs,
-        batch=recipe.classifier_batch,
-        rate=recipe.classifier_rate,
-        flip=recipe.flip,
-    )
+
+    def made(classifier: Classifier, place: pathlib.Path) -> Ruler:
+        options = dataclasses.asdict(classifier) | {"flip": recipe.flip, "device": device}
+        return make_ruler(images, place, sizes=tuple(sorted(sizes)), advance=advance, **options)
+
+    ruler = made(recipe.classifier, folder)
+    if recipe.beside is None:
+        return ruler
+    return dataclasses.replace(ruler, beside=made(recipe.beside, folder / "beside"))
 
 
 def trainer_of(

@@ -64,7 +64,7 @@ def run_recipe(
     def tell(done: str) -> None:
         advance(f"{name}: {done}")
 
-    def measure() -> float:
+    def measure(ruler: Ruler = ruler) -> float:
         return ruler(clipped(_chains(trainer)[:measured]))
 
     notes = _trained(recipe, trainer, place, notes, measure, until, tell)
@@ -84,6 +84,12 @@ def run_recipe(
     result |= {"name": name, "curve": notes.curve, "distance": notes.curve[-1]["distance"]}
     result |= {"seconds": seconds, "image_gradients_per_second": notes.speed}
     result["marks"] = ruler.marks
+    if ruler.beside is not None:
+        result["beside"] = {
+            "marks": ruler.beside.marks,
+            "distance": measure(ruler.beside),
+            "distance_from_noise": single.beside,
+        }
     if recipe.ensemble:
         tell(f"the net alone {single.distance:.2f}, now an ensemble")
         net = kept_ensemble(trainer.averaged, place)

@@ -20,6 +20,7 @@ class FromNoise(NamedTuple):
     """Samples from noise, as they are measured and shown."""
 
     distance: float
+    beside: float | None  # by the other ruler, if there is one
     seconds: float
     sd: float  # of the pixels
     shown: np.ndarray
@@ -53,6 +54,8 @@ def measured_from_noise(
         trace=STRIP,
     )
     times = torch.stack(path[:: max(1, len(path) // 10)]).flatten(0, 1)
-    distance, seconds = ruler(clipped(samples)), time.monotonic() - begun
+    inside = clipped(samples)
+    distance, seconds = ruler(inside), time.monotonic() - begun
+    beside = ruler.beside and ruler.beside(inside)
     shown = as_bytes(samples[:SHOWN])
-    return FromNoise(distance, seconds, float(samples.std()), shown, as_bytes(times))
+    return FromNoise(distance, beside, seconds, float(samples.std()), shown, as_bytes(times))

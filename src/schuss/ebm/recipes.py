@@ -7,10 +7,23 @@ from schuss.algorithms import ESH, ULA, Algorithm
 
 
 @dataclasses.dataclass(frozen=True)
-class Recipe:
-    """Persistent contrastive divergence on one data set.
+class Classifier:
+    """How the classifier of a ruler is trained."""
 
-    The classifier's fields are those of the ruler that its samples are measured with.
+    width: int = 64
+    epochs: int = 15
+    batch: int = 512
+    rate: float = 0.2
+    smoothing: float = 0.1
+    decay: float = 5e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """Persistent contrastive divergence on one data set, and the rulers for its samples.
+
+    What a distance means depends on the classifier: `beside` is another one, whose distances are
+    taken at the end of a run.
     """
 
     data: str
@@ -33,10 +46,8 @@ class Recipe:
     noise_gradients: int = 2000
     ensemble: int = 0  # last looks whose average weights are also sampled together at the end
     most: int | None = None  # images of each part that are used, None for all
-    classifier_width: int = 64
-    classifier_epochs: int = 15
-    classifier_batch: int = 512
-    classifier_rate: float = 0.2
+    classifier: Classifier = Classifier()
+    beside: Classifier | None = None
 
 
 DIGITS = Recipe(
@@ -55,8 +66,7 @@ DIGITS = Recipe(
     measured=297,
     noise_chains=297,
     noise_gradients=600,
-    classifier_width=8,
-    classifier_batch=64,
+    classifier=Classifier(width=8, batch=64),
 )
 """8×8 digits on two cores, both samplers in five minutes."""
 
@@ -69,8 +79,7 @@ MNIST = Recipe(
     start="uniform",
     noise_chains=1000,
     noise_gradients=1000,
-    classifier_width=32,
-    classifier_epochs=5,
+    classifier=Classifier(width=32, epochs=5),
 )
 
 CIFAR = Recipe(
@@ -80,6 +89,9 @@ CIFAR = Recipe(
     energy_scale=2e4,
     iterations=2000,
     flip=True,
+    noise_chains=5000,
+    classifier=Classifier(epochs=8, smoothing=0.0, decay=0.0),
+    beside=Classifier(),
 )
 """The paper's network; chains that start as noise around a colour, a buffer renewed by 2 % a draw,
 mirrored images, a rate that falls in the second half, and averaged weights for sampling."""
@@ -94,6 +106,7 @@ def longer(recipe: Recipe) -> Recipe:
 
 def smaller(recipe: Recipe) -> Recipe:
     """A smoke run of the same: a minute on a CPU, and no picture worth looking at."""
+    small = Classifier(width=4, epochs=1, batch=256)
     return dataclasses.replace(
         recipe,
         features=8,
@@ -106,9 +119,8 @@ def smaller(recipe: Recipe) -> Recipe:
         noise_chains=64,
         noise_gradients=20,
         most=1000,
-        classifier_width=4,
-        classifier_epochs=1,
-        classifier_batch=256,
+        classifier=small,
+        beside=recipe.beside and small,
     )
 
 

@@ -30,6 +30,7 @@ class Ruler:
     classifier: FeatureClassifier
     test: Tensor  # features of all test images
     marks: dict[str, Any]
+    beside: "Ruler | None" = None  # of another classifier
 
     def __call__(self, x: Tensor) -> float:
         """The Fréchet distance of images in [−1, 1] to as many test images."""

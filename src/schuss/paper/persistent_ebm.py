@@ -17,9 +17,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from schuss import plotting
+from schuss.paper import image_distances as distances
 from schuss.paper.item import Advance, Item, Settings, short
 
-SAMPLERS = ("ESH", "ULA")
 LONG = "ESH-long"
 ROWS, COLUMNS = 4, 6  # images in a panel
 
@@ -45,7 +45,7 @@ class Page:
             compute=self._compute,
             draw=self._draw,
             tell=self._tell,
-            verdict=verdict,
+            verdict=distances.verdict,
             parts=self._parts,
             public=self.public,
             alone=True,
@@ -61,7 +61,7 @@ class Page:
         return range(settings.seed, settings.seed + (1 if settings.quick else settings.seeds))
 
     def _parts(self, settings: Settings) -> int:
-        return len(SAMPLERS) * len(self._seeds(settings)) + self.long
+        return len(distances.SAMPLERS) * len(self._seeds(settings)) + self.long
 
     def _long(self, settings: Settings, work: pathlib.Path, advance: Advance) -> dict[str, Any]:
         """The longer run, made or read; left out where it isn't there and neither is the data."""
@@ -98,11 +98,13 @@ class Page:
                 advance=finished,
             )
             pictures = {}
-            for sampler in SAMPLERS:
+            for sampler in distances.SAMPLERS:
                 first = next(run["name"] for run in made["runs"] if run["sampler"] == sampler)
                 pictures[sampler] = _pictures(work, first, ("buffer", "noise"))
             long = self._long(settings, work, finished)
         told = {"rows": [_row(run) for run in made["runs"]], "marks": made["marks"]}
+        if "beside" in made["runs"][0]:
+            told["beside"] = made["runs"][0]["beside"]["marks"]
         told |= {"runs": [_summary(run) for run in made["runs"]], "images": pictures} | long
         told["machine"] = "; ".join(dict.fromkeys(run["machine"] for run in made["runs"]))
         runs = [*told["runs"], *long.values()]
@@ -110,7 +112,7 @@ class Page:
 
     def _draw(self, result: dict[str, Any], folder: pathlib.Path) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
-        rows = [(sampler, result["images"][sampler]) for sampler in SAMPLERS]
+        rows = [(sampler, result["images"][sampler]) for sampler in distances.SAMPLERS]
         long = result.get("long")
         if long:
             rows.append(("ESH, long", long["images"]))
@@ -121,17 +123,20 @@ class Page:
             for axes, kind in zip(row, ("buffer", "noise"), strict=True):
                 where = "buffer" if kind == "buffer" else "from noise"
                 _show(axes, images[kind], f"{name}, {where}")
-        below = right.subplots(2 if long else 1, height_ratios=(2, 1) if long else None)
-        axes = below[0] if long else below
+        apart = bool(long) and not distances.alike(long["marks"], result["marks"])
+        panels = 1 + bool(long) + apart
+        below = right.subplots(panels, squeeze=False)[:, 0]
         for run in result["runs"]:
             first = run["seed"] == min(other["seed"] for other in result["runs"])
-            _curve(axes, run, run["sampler"] if first else None)
+            _curve(below[0], run, run["sampler"] if first else None)
         if long:
-            _curve(axes, long, "ESH, long", linestyle=(0, (2, 1)))
+            _curve(below[int(apart)], long, "ESH, long", linestyle=(0, (2, 1)))
             members = long["ensemble"]["members"]
-            _show(below[1], long["images"]["ensemble"], f"Ensemble of {members}, from noise")
-        axes.set(title="Distance of the buffer", xlabel="thousand gradients", ylim=(0, None))
-        axes.legend()
+            _show(below[-1], long["images"]["ensemble"], f"Ensemble of {members}, from noise")
+        for number, axes in enumerate(below[: 1 + apart]):
+            title = "by the other ruler" if number else "Distance of the buffer"
+            axes.set(title=title, xlabel="thousand gradients", ylim=(0, None))
+            axes.legend()
         figure.savefig(folder / f"{self.name}.png")
         return [f"{self.name}.png"]
 
@@ -141,16 +146,16 @@ class Page:
             "image-gradients a second |",
             "|---|---|---|---|---|",
         ]
-        for sampler in SAMPLERS:
+        for sampler in distances.SAMPLERS:
             runs = [run for run in result["runs"] if run["sampler"] == sampler]
             each = [
-                ", ".join(f"{value:.2f}" for value in values(result, sampler, key))
-                for key in ("distance", "distance_from_noise")
+                ", ".join(f"{value:.2f}" for value in distances.values(result, sampler, key))
+                for key in distances.MEASURED
             ]
             seconds = np.mean([run["seconds"] for run in runs])
             speed = np.mean([run["speed"] for run in runs])
             lines.append(f"| {sampler} | {' | '.join(each)} | {seconds:.0f} | {speed:,.0f} |")
-        lines += _long_lines(result)
+        lines += distances.long_lines(result)
         marks, row = result["marks"], result["rows"][0]
         scales = "; ".join(
             f"of {size} images, {m['floor']:.2f} for training images, {m['noisy']:.2f} with noise "
@@ -161,18 +166,20 @@ class Page:
         runs = [*result["runs"], *([result["long"]] if "long" in result else [])]
         rolled = sum(len(run["rollbacks"]) for run in runs)
         means = {
-            (sampler, key): values(result, sampler, key).mean()
-            for sampler in SAMPLERS
-            for key in ("distance", "distance_from_noise")
+            (sampler, key): distances.values(result, sampler, key).mean()
+            for sampler in distances.SAMPLERS
+            for key in distances.MEASURED
         }
         text = (
-            f"**{verdict(result).capitalize()}.** After {row['gradients']:,} gradients a chain's "
-            f"slot, the buffer's mean distance is {means['ESH', 'distance']:.2f} with ESH and "
-            f"{means['ULA', 'distance']:.2f} with ULA; from noise, after "
+            f"**{distances.verdict(result).capitalize()}.** After {row['gradients']:,} gradients "
+            f"a chain's slot, the buffer's mean distance is {means['ESH', 'distance']:.2f} with "
+            f"ESH and {means['ULA', 'distance']:.2f} with ULA; from noise, after "
             f"{row['gradients_from_noise']:,} gradients on the averaged weights, "
             f"{means['ESH', 'distance_from_noise']:.2f} and "
-            f"{means['ULA', 'distance_from_noise']:.2f}: {_told_apart(result)}. "
-            f"{_long_words(result)}{_where(result)} {self.about} The distance is Fréchet's, "
+            f"{means['ULA', 'distance_from_noise']:.2f}: {distances.told_apart(result)}. "
+            f"{distances.beside_words(result)}{distances.long_words(result)}"
+            f"{distances.where(result)} {self.about} "
+            "The distance is Fréchet's, "
             f"on the {marks['features']} pooled features of a classifier trained here "
             f"({marks['accuracy']:.1%} accurate), to as many test images: {scales}. It can't be "
             "compared with published FIDs. "
@@ -197,8 +204,10 @@ def workplace(settings: Settings, name: str) -> Iterator[pathlib.Path]:
 
 def _row(run: dict[str, Any]) -> dict[str, Any]:
     same = ("data", "sampler", "seed", "gradients", "gradients_from_noise")
-    measured = ("distance", "distance_from_noise")
-    return {k: run[k] for k in same} | {k: short(run[k]) for k in measured}
+    told = {k: run[k] for k in same} | {k: short(run[k]) for k in distances.MEASURED}
+    if "beside" in run:
+        told["beside"] = {k: short(run["beside"][k]) for k in distances.MEASURED}
+    return told
 
 
 def _summary(run: dict[str, Any]) -> dict[str, Any]:
@@ -243,101 +252,3 @@ def sheet(picture: dict[str, Any], columns: int = COLUMNS) -> np.ndarray:
     grid = padded[: rows * columns].reshape(rows, columns, channels, height, width)
     grid = grid.transpose(0, 3, 1, 4, 2).reshape(rows * height, columns * width, channels)
     return grid[..., 0] if channels == 1 else grid
-
-
-def values(result: dict[str, Any], sampler: str, key: str) -> np.ndarray:
-    """One number for each seed."""
-    return np.asarray([row[key] for row in result["rows"] if row["sampler"] == sampler])
-
-
-def _difference(result: dict[str, Any], key: str) -> tuple[float, float]:
-    """ESH's mean less ULA's, and its standard error by the scatter of the seeds."""
-    both = [values(result, sampler, key) for sampler in SAMPLERS]
-    error = sum(one.var(ddof=1) / len(one) if len(one) > 1 else np.inf for one in both) ** 0.5
-    return float(both[0].mean() - both[1].mean()), float(error)
-
-
-def _told_apart(result: dict[str, Any]) -> str:
-    words = []
-    for key, name in (("distance", "in the buffer"), ("distance_from_noise", "from noise")):
-        change, error = _difference(result, key)
-        if abs(change) <= 2 * error:
-            words.append(f"{name} the difference is within the scatter of the seeds")
-        else:
-            nearer = "ESH" if change < 0 else "ULA"
-            words.append(f"{name} {nearer} is nearer, beyond the scatter of the seeds")
-    return "; ".join(words)
-
-
-def _long_lines(result: dict[str, Any]) -> list[str]:
-    """The longer run and its ensemble, as lines of the table."""
-    if "long" not in result:
-        return []
-    run, together = result["long"], result["long"]["ensemble"]
-    return [
-        f"| ESH, long | {run['distance']:.2f} | {run['distance_from_noise']:.2f} | "
-        f"{run['seconds']:.0f} | {run['speed']:,.0f} |",
-        f"| ESH, long: ensemble of {together['members']} | | "
-        f"{together['distance_from_noise']:.2f} | | |",
-    ]
-
-
-def _long_words(result: dict[str, Any]) -> str:
-    if "long" not in result:
-        return ""
-    run = result["long"]
-    single, together = run["distance_from_noise"], run["ensemble"]["distance_from_noise"]
-    times = run["gradients"] / result["rows"][0]["gradients"]
-    before = values(result, "ESH", "distance").mean()
-    change = "nearer than" if run["distance"] < before else "no nearer than"
-    members = "nearer" if together < 0.99 * single else "no nearer"
-    other = ""
-    if run["marks"] != result["marks"]:
-        found = run["marks"]["distances"][_sizes(run)[-1]]
-        other = (
-            "It was measured by another training of the same classifier, on whose features "
-            f"training images are at {found['floor']:.2f}, a single class at "
-            f"{found['one class']:.1f} and uniform noise at {found['ceiling']:.1f}. "
-        )
-    return (
-        f"A single run of ESH that is {times:.1f} times as long ({run['gradients']:,} gradients) "
-        f"ends with its buffer at {run['distance']:.2f}, {change} the short runs; from noise it is "
-        f"at {single:.2f}, and the mean energy of the averaged weights at its last "
-        f"{run['ensemble']['members']} looks is {members}, at {together:.2f}. {other}"
-    )
-
-
-def _sizes(result: dict[str, Any]) -> list[str]:
-    """Numbers of samples that the ruler has marks for, from small to large."""
-    return sorted(result["marks"]["distances"], key=int)
-
-
-def _where(result: dict[str, Any]) -> str:
-    """Where the samples lie between training images and noise."""
-    place = {"distance": -1, "distance_from_noise": 0}  # among the sizes
-
-    def share(value: float, key: str, ruled: dict[str, Any]) -> str:
-        found = ruled["marks"]["distances"][_sizes(ruled)[place[key]]]
-        return f"{(value - found['floor']) / (found['ceiling'] - found['floor']):.0%}"
-
-    def of(key: str) -> str:
-        parts = [f"{s} at {share(values(result, s, key).mean(), key, result)}" for s in SAMPLERS]
-        if "long" in result:
-            parts.append(f"the long run at {share(result['long'][key], key, result['long'])}")
-        return ", ".join(parts)
-
-    alone = result["marks"]["distances"][_sizes(result)[-1]]["one class"]
-    return (
-        "On the way from training images (0%) to uniform noise (100%), where images of a single "
-        f"class lie at {share(alone, 'distance', result)}, the buffers lie with {of('distance')}, "
-        f"and samples from noise with {of('distance_from_noise')}."
-    )
-
-
-def verdict(result: dict[str, Any]) -> str:
-    """Whether ESH is nearer than ULA in the buffer and from noise, beyond the scatter of seeds."""
-    pairs = [_difference(result, key) for key in ("distance", "distance_from_noise")]
-    nearer = [change < -2 * error for change, error in pairs]
-    if all(nearer):
-        return "holds"
-    return "holds in part" if any(nearer) else "doesn't hold"
