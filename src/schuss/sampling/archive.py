@@ -52,27 +52,19 @@ class Archive:
 
     def add(self, rows: Rows) -> None:
         """Append the rows that are complete."""
-        self._make_room(self.counts + rows.complete.sum(axis=0))
-        x, g = self._held["x"], self._held["g"]
-        for chain in range(self.chains):
-            done = np.flatnonzero(rows.complete[:, chain])
-            # The k-th state of a chain is kept when k + 1 is a multiple of thin.
-            kept = done[-(self.counts[chain] + 1) % self.thin :: self.thin]
-            if self.limit is not None and len(done):
-                every = rows.x(done, chain)
-                if not self.counts[chain]:
-                    self.origin[chain] = every[0]
-                every = every - self.origin[chain]
-                self.total[chain] += every.sum(axis=0)
-                self.squares[chain] += (every**2).sum(axis=0)
-            first = self.counts[chain] // self.thin
-            self.counts[chain] += len(done)
-            if not len(kept):
-                continue
-            places = slice(first, first + len(kept))
-            x[places, chain], g[places, chain] = rows.x(kept, chain), rows.g(kept, chain)
-            for name in ("energy", "error", "acceptance"):
-                self._held[name][places, chain] = getattr(rows, name)[kept, chain]
+        # The numbers of a chain's states, from 1: those that thin divides are kept.
+        number = self.counts + np.cumsum(rows.complete, axis=0)
+        if not len(number):
+            return
+        if self.limit is not None:
+            self._sum(rows)
+        self._make_room(number[-1])
+        self.counts = number[-1].copy()
+        kept = np.nonzero(rows.complete & (number % self.thin == 0))
+        places = number[kept] // self.thin - 1, kept[1]
+        self._held["x"][places], self._held["g"][places] = rows.x(*kept), rows.g(*kept)
+        for name in ("energy", "error", "acceptance"):
+            self._held[name][places] = getattr(rows, name)[kept]
         while self.limit is not None and self.size > self.limit:
             self._halve()
 
@@ -147,6 +139,16 @@ class Archive:
     def _longest(self) -> int:
         """States kept of the chain with most of them."""
         return int(self.counts.max()) // self.thin
+
+    def _sum(self, rows: Rows) -> None:
+        """Add to the sums what is complete."""
+        x, done = rows.x(), rows.complete[..., None]
+        begin = (self.counts == 0) & rows.complete.any(axis=0)
+        first = np.argmax(rows.complete, axis=0)[begin]
+        self.origin[begin] = x[first, np.flatnonzero(begin)]
+        away = np.where(done, x - self.origin, 0)
+        self.total += away.sum(axis=0)
+        self.squares += (away**2).sum(axis=0)
 
     def _make_room(self, counts: np.ndarray) -> None:
         """Have room for so many states of each chain."""
