@@ -22,6 +22,7 @@ from rich.table import Table
 
 import schuss
 from schuss import targets
+from schuss.sampling.course import Course
 
 RESULTS = pathlib.Path(__file__).parent / "results" / "posteriors.json"
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -48,6 +49,8 @@ SMALLEST = 1000
 OURS = {"schuss": True, "schuss, exact=False": False}
 STARTS = ("near", "far", "mode", "equal")
 CHAINS = 4
+LOOK = 64
+"""Steps between two looks at a run of ours."""
 
 
 def target(name):
@@ -92,13 +95,13 @@ def ours(problem, budget, exact, seed, init=None):
     counts = grid(budget)
     bias, flagged = np.full(len(counts), np.inf), np.full(len(counts), None)
     checked = set(doubling(budget))
-    truth, last = problem.truth, 0
+    truth = problem.truth
 
     def look(view):
-        nonlocal last
-        due = np.flatnonzero((counts <= view.gradients) & (counts > last))
-        last = view.gradients
-        if not due.size:
+        # What is known now holds for the counts up to the next look.
+        later = counts >= view.gradients
+        due = later & (counts < view.gradients + 2 * CHAINS * LOOK)
+        if not due.any():
             return
         try:
             found = view.posterior()
@@ -106,12 +109,11 @@ def ours(problem, budget, exact, seed, init=None):
             return
         w = np.ones(found.x.shape[:2]) if found.weights is None else found.weights
         second = np.einsum("cn,cni->i", w, found.x**2) / w.sum()
-        later = counts >= counts[due[0]]
         bias[later] = np.max((second - truth.second_moment) ** 2 / truth.second_variance)
         if checked & set(counts[due]):
             flagged[due] = not found.verdict.converged
 
-    begun = time.perf_counter()
+    begun, Course.most = time.perf_counter(), LOOK
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", schuss.NotConverged)
         try:

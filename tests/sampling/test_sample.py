@@ -417,6 +417,34 @@ def test_improper_densities_are_flagged(wrong):
     assert "improper" in str(found.verdict)
 
 
+def test_chains_on_their_way_out_are_told_of():
+    """From random starts a sign error leaves them stuck far out, where energies have no digits."""
+    start = np.random.default_rng(0).normal(size=(4, 3))
+    with pytest.warns(schuss.NotConverged, match="all chains leave their start") as told:
+        found = schuss.sample(
+            logdensity=lambda x: jnp.sum(x * x) / 2, init=start, draws=40, progress=False
+        )
+    assert len(found.verdict.reasons) == 1 and "Check the sign" in str(told[0].message)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "dim"),
+    [(lambda x: jnp.sum(x**2) / 2, 1), (lambda x: jnp.log1p(jnp.sum(x**2)), 3)],
+    ids=["square", "heavy tails"],
+)
+def test_energies_that_fall_without_end_are_refused(wrong, dim):
+    start = np.random.default_rng(5).normal(size=(4, dim))
+    with pytest.raises(ValueError, match=r"falls without end.* Check the sign"):
+        schuss.sample(logdensity=wrong, init=start, draws=40, progress=False)
+
+
+def test_work_from_a_far_start_is_that_of_every_density():
+    """E[(x − x₀)·∇E] = d, here from 40 deviations away; E[∇E] = 0 is known to 0.1 or so."""
+    found = schuss.sample(schuss.targets.isotropic(4), init=np.full((4, 4), 20.0), progress=False)
+    assert found.stats.outward == pytest.approx(1, abs=4.0)
+
+
 # Devices.
 
 SCRIPT = """

@@ -81,6 +81,38 @@ def test_factors_are_bounded_and_grow_with_the_rate():
     assert np.all(np.diff(factors) >= 0)
 
 
+def likely(error):
+    """How likely steps with these errors are to be accepted."""
+    return np.exp(-np.maximum(error, 0))
+
+
+def test_bold_steps_where_errors_are_normal():
+    """W ~ N(σ²/2, σ²), as close to a Gaussian in many dimensions, at any length of steps."""
+    rng = np.random.default_rng(0)
+    for sigma in (0.05, 0.25, 0.6, 1.0):
+        error = rng.normal(sigma**2 / 2, sigma, 4000)
+        assert step_size.wanted_acceptance(likely(error)) == step_size.BOLD
+
+
+def test_careful_steps_where_few_errors_are_largest():
+    """Errors that a fifth of the places have eight times larger: the last decile is theirs."""
+    rng = np.random.default_rng(1)
+    error = rng.normal(0, 0.1, 4000) * np.where(rng.random(4000) < 0.2, 8, 1)
+    assert step_size.wanted_acceptance(likely(error)) == step_size.CAREFUL
+    assert step_size.wanted_acceptance(likely(rng.standard_cauchy(4000))) == step_size.CAREFUL
+
+
+@pytest.mark.parametrize("rates", [np.empty(0), np.ones(5000), np.full(50, 0.5)])
+def test_careful_steps_where_nothing_is_known(rates):
+    assert step_size.wanted_acceptance(rates) == step_size.CAREFUL
+
+
+def test_between_bold_and_careful():
+    """Student's t with 3 degrees of freedom has the last decile of its size at 3.08 medians."""
+    error = np.random.default_rng(2).standard_t(3, 40_000) * 0.1
+    assert step_size.BOLD < step_size.wanted_acceptance(likely(error)) < step_size.CAREFUL
+
+
 def test_first_steps():
     """A tenth of d/|g|, and no more than 2.5√d where there is hardly a force."""
     g = np.array([[3.0, 4.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [1e-9, 0.0, 0.0, 0.0]])

@@ -105,6 +105,7 @@ class Posterior:
             "names": names,
             "exact": stats.exact,
             "left_behind": stats.left_behind,
+            "outward": stats.outward,
         }
         if self.x is None:
             assert self.moments is not None

@@ -70,6 +70,7 @@ def judge(
     temperature: float = 1.0,
     start_groups: ArrayLike | None = None,
     left_behind: float = 0.0,
+    outward: float = 1.0,
 ) -> Verdict:
     """Judge draws `x` (chains, draws, dim) with their `energy` (chains, draws).
 
@@ -77,7 +78,8 @@ def judge(
     `gradient` is ∇E at the draws, where the density has no walls (the virial theorem fails at
     them). `temperature` is that of the draws without their weights. Chains with the same label in
     `start_groups` (chains,) began at one place. `left_behind` is the mass of a
-    place that chains were at and no draw is, against that of the draws. Frozen chains fail the
+    place that chains were at and no draw is, against that of the draws, `outward` what
+    E[(x − x₀)·∇E]/d is at most in a chain with the start x₀. Frozen chains fail the
     verdict and are then left out of the other checks, unless there is no other chain.
     """
     rounded = np.asarray(energy)
@@ -98,6 +100,9 @@ def judge(
     reasons = checks.frozen(broken)
     if not kept.any() or np.abs(x[kept]).max() > HUGE:
         return _verdict([*reasons, checks.runaway()], {}, [])
+    leaving = checks.outward(outward)
+    if leaving:
+        return _verdict([*reasons, *leaving], {}, [])
     labels = None if start_groups is None else np.asarray(start_groups).reshape(chains)[kept]
     evidence = Evidence(
         x=np.moveaxis(x[kept], 0, 1),
@@ -133,6 +138,7 @@ def judge_moments(
     exact: bool = True,
     energy: ArrayLike | None = None,
     left_behind: float = 0.0,
+    outward: float = 1.0,
 ) -> Verdict:
     """Judge a run of which only the moments were kept: R-hat from whole chains, and the rest."""
     mean = np.asarray(moments.mean, dtype=np.float64)
@@ -142,6 +148,7 @@ def judge_moments(
     broken = broken | ~np.isfinite(mean).all(axis=1)
     kept = ~broken
     reasons, numbers = checks.frozen(broken) + checks.left_behind(left_behind), {}
+    reasons += checks.outward(outward)
     notes = ["only moments were kept, so chains could be compared by their means and variances"]
     found = [
         checks.digits(np.asarray([] if energy is None else energy)),

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from schuss.results.checks.balance import PROPER
 from schuss.sampling import burn_in, exact, flow, windows
 from schuss.sampling.archive import Archive
 from schuss.sampling.field import ROOM
@@ -24,9 +25,14 @@ from schuss.sampling.standing import Standing
 from schuss.sampling.tuned import Tuned
 from schuss.tuning.descent import descend
 
+NOWHERE = 1e30
+"""No density has its mass so far away."""
+
 
 class Course(Standing):
-    """A run that goes on for as long as it is asked to."""
+    """A run that goes on for as long as it is asked to, `most` steps in a call of the loop."""
+
+    most = ROOM
 
     def run(self, *, thin: int | None = None, limit: int | None = None) -> Iterator[bool]:
         """Go on; yields after every call of the loop, True at the end of a window.
@@ -51,6 +57,11 @@ class Course(Standing):
         self.compile_ahead()
         if self.descent:
             found = descend(self.field.evaluate, self.x)
+            if np.abs(found.x[np.argmin(found.energy)]).max() > NOWHERE:
+                raise ValueError(
+                    "the energy falls without end: the way down from the start leads to |x| > "
+                    f"{NOWHERE:.0e}, so the density can't be normalised. {PROPER}"
+                )
             self.x, self.energy, self.g = found.x, found.energy, found.g
             self.gradients["start"] += found.iterations * self.chains
         else:
@@ -79,7 +90,7 @@ class Course(Standing):
     def _tune(self):
         early = self.window < 2
         steps = windows.tuning(self.window)
-        for more in self._steps(steps, windows.CHUNK if early else ROOM):
+        for more in self._steps(steps, windows.CHUNK if early else self.most):
             if early:
                 self.change(self._restepped(self.tuned, self.skip()))
             if more:
@@ -133,8 +144,9 @@ class Course(Standing):
         self.window += 1
         yield True
 
-    def _steps(self, steps: int, most: int = ROOM) -> Iterator[bool]:
+    def _steps(self, steps: int, most: int | None = None) -> Iterator[bool]:
         """The steps of a window in calls of the loop; yields after each whether there are more."""
+        most = most or self.most
         place = {"tuning": 2, "adapting": 3, "sampling": 4}[self.phase]
         source = self.field.source(place, self.window)
         for first in range(0, steps, most):
@@ -164,8 +176,9 @@ class Course(Standing):
         x, g = self.looked_at(self.archive)
         if len(x) >= 16:
             self.judge(x, energy)
-        tuned = self.tuned.accepted(rate).localised(self.tried)
-        if self.total > 1.8 * self.refits and len(x) >= 64:
+        tuned = self.tuned.accepted(rate, self.tried[1, self.judged :]).localised(self.tried)
+        self.judged = self.tried.shape[1]
+        if self.total > 1.3 * self.refits and len(x) >= 64:
             earlier = self.looked_at(self.tuning, self.skip())
             every_x, every_g = map(np.concatenate, zip(earlier, (x, g), strict=True))
             tuned = tuned.refitted(every_x, every_g, self.effective).refreshed(x)

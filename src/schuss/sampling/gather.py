@@ -66,11 +66,19 @@ def gather(
         engine=problem.engine.name,
         interrupted=interrupted,
         left_behind=0.0 if walls else _left_behind(course, kept),
+        outward=1.0 if walls or field.chart else _outward(course, y, g, problem.dim),
     )
     common = {"name": question.name, "dims": question.dims, "coords": question.coords}
     if keep == "moments":
         return Posterior(stats=stats, moments=_moments(course, x), **common)
     return Posterior(stats=stats, draws=question.restore(x), x=x, **common)
+
+
+def _outward(course: Course, x: np.ndarray, g: np.ndarray, dim: int) -> float:
+    """E[(x − x₀)·∇E]/d, which is 1 for every density and place x₀, here that of the start."""
+    with np.errstate(all="ignore"):
+        work = ((x - course.begun) * g)[..., :dim].sum(axis=-1) * course.field.temperature
+        return float(np.max(work.mean(axis=0))) / dim
 
 
 def _left_behind(course: Course, kept: dict[str, np.ndarray]) -> float:

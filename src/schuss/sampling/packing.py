@@ -12,7 +12,7 @@ from schuss.sampling.course import Course
 PLAIN = (
     *("phase", "window", "x", "u", "energy", "g", "step", "length", "gradients", "history"),
     *("adjusted", "refits", "restarted", "ess", "rhat", "divergences", "accepted", "sizes", "thin"),
-    *("local", "knee", "tried", "lowest", "passed_x", "passed_mass"),
+    *("local", "knee", "tried", "judged", "lowest", "passed_x", "passed_mass"),
 )
 """What a run knows besides its draws, by name."""
 

@@ -154,7 +154,12 @@ def sample(
     clock, interrupted = Clock(), False
     limit = _held(asked, len(x)) if keep == "moments" else None
     settings = {"exact": exact, "keep": keep, "thin": thin, "temperature": temperature}
-    with saving(checkpoint, rounds, question, settings) as save, telling(progress) as tell:
+    with (
+        saving(checkpoint, rounds, question, settings) as save,
+        telling(progress) as tell,
+        # Chains that run away are told of by the verdict.
+        np.errstate(over="ignore", invalid="ignore"),
+    ):
         try:
             if not _granted(rounds.course, asked, clock, True):
                 phase = rounds.course.phase
@@ -171,12 +176,15 @@ def sample(
                         break
         except KeyboardInterrupt:
             interrupted = True
-    return _warned(gather(question, rounds.course, asked, clock, keep, interrupted))
+        result = gather(question, rounds.course, asked, clock, keep, interrupted)
+    return _warned(result)
 
 
 def _warned(result: Posterior) -> Posterior:
-    if not result.verdict.converged:
-        warnings.warn(str(result.verdict), NotConverged, stacklevel=3)
+    with np.errstate(over="ignore", invalid="ignore"):
+        verdict = result.verdict
+    if not verdict.converged:
+        warnings.warn(str(verdict), NotConverged, stacklevel=3)
     return result
 
 

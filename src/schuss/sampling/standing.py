@@ -34,6 +34,7 @@ class Standing:
         self.freeze = freeze  # effective sample size at which unadjusted tuning ends
         self.adjusted = exact  # whether tuning is followed by Metropolis
         self.chains, self.dim = x.shape
+        self.begun = x.mean(axis=0)
         self.witnesses = Witnesses.among(self.chains)
         self.rng = np.random.default_rng([field.seed, 7])
         self.phase, self.window = "start", 0
@@ -55,6 +56,7 @@ class Standing:
         self.accepted = np.zeros(2)  # sum and number of acceptance probabilities of first tries
         self.sizes = np.zeros(1)  # effective sample sizes of x, (x − m)² and E, of all chains
         self.tried = np.empty((2, 0))  # slopes that exact steps began on, and their acceptance
+        self.judged = 0  # how many of them the step has been judged by
         self.adapted: Archive | None = None  # draws from before everything was frozen
         self.thin = 1
         self.wanted_thin: int | None = None
@@ -169,6 +171,7 @@ class Standing:
 
     def change(self, tuned: Tuned) -> None:
         """Go on with other parameters. Lookaheads are given up where one changes."""
+        tuned = tuned if tuned.usable else self.tuned
         before, after = (
             [np.shape(part) for part in frame] for frame in (self.metric, tuned.metric)
         )

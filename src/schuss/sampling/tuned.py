@@ -31,6 +31,11 @@ class Tuned(NamedTuple):
         return self.step * math.exp(metric.log_scale(self.metric))
 
     @property
+    def usable(self) -> bool:
+        """Whether all of it is finite: of chains that run away nothing can be learnt."""
+        return all(np.isfinite(part).all() for part in (*self.metric, self.step, self.length))
+
+    @property
     def told(self) -> dict[str, Any]:
         """What is noted of them."""
         return {
@@ -53,9 +58,10 @@ class Tuned(NamedTuple):
         step = min(step, LONGEST * math.sqrt(self.dim))
         return self._replace(step=float(np.clip(step, 0.5 * self.step, 1.5 * self.step)))
 
-    def accepted(self, rate: float) -> "Tuned":
-        """The step by how often steps were accepted."""
-        return self._replace(step=self.step * step_size.from_acceptance(rate))
+    def accepted(self, rate: float, likely: np.ndarray) -> "Tuned":
+        """The step by how often steps were accepted, and how unlike each other they were."""
+        wanted = step_size.CAREFUL if self.local else step_size.wanted_acceptance(likely)
+        return self._replace(step=self.step * step_size.from_acceptance(rate, wanted))
 
     def refreshed(self, x: np.ndarray) -> "Tuned":
         """The length of refreshment by the draws (n, chains, dim)."""

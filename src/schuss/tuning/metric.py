@@ -66,7 +66,10 @@ def fit(x: np.ndarray, g: np.ndarray, effective: float) -> Metric:
     identity = np.eye(dim)
     a = shrunk * np.cov(x / scale, rowvar=False) + (1 - shrunk) * identity
     b = shrunk * np.cov(g * scale, rowvar=False) + (1 - shrunk) * identity
-    values, vectors = np.linalg.eigh(_between(a, b))
+    try:
+        values, vectors = np.linalg.eigh(_between(a, b))
+    except np.linalg.LinAlgError:  # what runs away has no covariance
+        return scaled(scale)
     keep = (values < 0.5) | (values > 2)
     if not keep.any() or not np.isfinite(values).all():
         return scaled(scale)

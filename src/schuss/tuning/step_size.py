@@ -12,6 +12,15 @@ WALLS = 0.2
 """The share of steps that may end where there is no energy."""
 
 
+CAREFUL, BOLD = 0.9, 0.78
+"""Acceptance to aim at. Close to a Gaussian longer steps pay by a quarter; where a few places have
+by far the largest errors, chains would get stuck in them."""
+
+EVEN, UNEVEN, FEW = 2.7, 3.3, 100
+"""The last decile of errors in units of their median, 2.4 for a normal distribution: up to which
+steps may be bold, and from which on they must be careful; errors below which nothing is known."""
+
+
 def first_step(g: np.ndarray) -> np.ndarray:
     """A tenth of what turns the velocity round, min(0.1 d/|g|, 2.5√d), for each chain."""
     dim = g.shape[-1]
@@ -32,7 +41,17 @@ def from_errors(error: np.ndarray, step: np.ndarray, dim: int, wanted: float) ->
     return float((max(level, 1e-300) / wanted) ** (-1 / 6))
 
 
-def from_acceptance(rate: float, target: float = 0.9) -> float:
+def wanted_acceptance(likely: np.ndarray) -> float:
+    """What to aim at, by how likely first tries were to be accepted."""
+    error = -np.log(np.maximum(likely[likely < 1], 1e-300))
+    if len(error) < FEW:
+        return CAREFUL
+    middle, high = np.quantile(error, (0.5, 0.9))
+    even = np.clip((UNEVEN - high / middle) / (UNEVEN - EVEN), 0, 1)
+    return float(CAREFUL + even * (BOLD - CAREFUL))
+
+
+def from_acceptance(rate: float, target: float = CAREFUL) -> float:
     """The factor by which ε changes. Errors ∝ ε³, and Φ⁻¹(a/2) is in proportion to them."""
     rate = min(max(rate, 1e-6), 1 - 1e-6)
     factor = (ndtri(target / 2) / ndtri(rate / 2)) ** (1 / 3)

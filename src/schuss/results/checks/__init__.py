@@ -1,6 +1,7 @@
 """The checks behind a verdict: each takes arrays and gives reasons, numbers and notes."""
 
 from schuss.results.checks.agreement import moments
+from schuss.results.checks.balance import outward
 from schuss.results.checks.chains import frozen, runaway
 from schuss.results.checks.digits import digits
 from schuss.results.checks.evidence import FEW, WRONG, Evidence, Found, Reason
@@ -21,5 +22,6 @@ __all__ = [
     "left_behind",
     "look",
     "moments",
+    "outward",
     "runaway",
 ]

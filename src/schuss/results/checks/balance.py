@@ -91,6 +91,15 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
     return Found([Reason(WRONG, text, float(values[i]), VIRIAL, remedy)], numbers, notes)
 
 
+PROPER = (
+    "Check the sign (energy= is −log p, logdensity= is log p), that every prior is proper, and "
+    "that no direction is left free"
+)
+
+OUTWARD = 10.0
+"""How far below 0 work along the way is told. Scatter is of both signs and differs by chain."""
+
+
 def improper(evidence: Evidence, virials: np.ndarray | None) -> list[Reason]:
     """Draws that move outward without end: the spread grows from quarter to quarter.
 
@@ -123,9 +132,13 @@ def improper(evidence: Evidence, virials: np.ndarray | None) -> list[Reason]:
         f"{evidence.names[i]}{more(count)} drifts outward without end{energies}; "
         f"the density may be improper"
     )
-    remedy = (
-        "Check the sign (energy= is −log p, logdensity= is log p), that every prior is proper, and "
-        "that no direction is left free"
-    )
     value = float(spread[3, i] / max(spread[1, i], 1e-300))
-    return [Reason(WRONG, text, value, 2.0, remedy)]
+    return [Reason(WRONG, text, value, 2.0, PROPER)]
+
+
+def outward(work: float) -> list[Reason]:
+    """Chains that are all on their way out: E[(x − x₀)·∇E]/d, 1 for every density, is negative."""
+    if not work < -OUTWARD:
+        return []
+    text = "all chains leave their start while the energy falls; the density may be improper"
+    return [Reason(WRONG, text, work, -OUTWARD, f"{PROPER}. If it is proper, start nearer to it")]
