@@ -166,7 +166,7 @@ def test_starts_are_read(folder):
         (("--out", "nowhere/run"), "out must be in a folder that exists"),
         (("--draws", "2"), "draws must be a whole number of at least 4, got 2"),
         (("--draws", "5", "--ess", "3"), "got draws and ess"),
-        (("--init", "0,0,0,0"), "energy works neither on one position of shape (4,)"),
+        (("--init", "0,0,0,0"), "logdensity works neither on one position of shape (4,)"),
     ],
 )
 def test_sample_refuses(folder, words, told):

@@ -38,6 +38,7 @@ class Negative:
     """The energy of a log-density."""
 
     logdensity: Callable
+    argument = "logdensity"  # what errors call it
 
     def __call__(self, x):
         """−log p(x)."""

@@ -150,13 +150,18 @@ def per_chain(energy, chains: int):
     return energy.reshape(chains)
 
 
-def check_per_chain(shape, chains: int):
+def check_per_chain(shape, chains: int, name: str = "energy"):
     """Refuse an energy that isn't one number for each chain."""
     if tuple(shape) not in ((chains,), (chains, 1)):
         raise ValueError(
-            f"energy returned shape {tuple(shape)} for a batch of {chains} chains; return one "
-            f"energy per chain, shape ({chains},) or ({chains}, 1)"
+            f"{name} returned shape {tuple(shape)} for a batch of {chains} chains; return one "
+            f"{name} per chain, shape ({chains},) or ({chains}, 1)"
         )
+
+
+def argument(energy: Callable) -> str:
+    """What the user calls it: an energy may stand for the log-density that was given."""
+    return getattr(energy, "argument", "energy")
 
 
 def flat(x):

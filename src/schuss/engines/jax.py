@@ -13,6 +13,7 @@ from schuss.core.kernel import Noise
 from schuss.engines.engine import (
     Job,
     Record,
+    argument,
     begin,
     check_per_chain,
     collected,
@@ -153,11 +154,11 @@ def _is_pointwise(energy, x):
         value = jax.eval_shape(energy, jax.ShapeDtypeStruct(x.shape, x.dtype))
     except Exception as error:
         raise ValueError(
-            f"energy works neither on one position of shape {shape} ({alone}) nor on a batch of "
-            f"shape {x.shape} ({_first_line(error)}); write it with jax.numpy, or pass "
+            f"{argument(energy)} works neither on one position of shape {shape} ({alone}) nor on a "
+            f"batch of shape {x.shape} ({_first_line(error)}); write it with jax.numpy, or pass "
             "value_and_grad= with engine='numpy'"
         ) from error
-    check_per_chain(value.shape, len(x))
+    check_per_chain(value.shape, len(x), argument(energy))
     return False
 
 

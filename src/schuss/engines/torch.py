@@ -14,6 +14,7 @@ from schuss.engines.cuda_graph import Graph, copy_into, leaves, rebuild
 from schuss.engines.engine import (
     Job,
     Record,
+    argument,
     begin,
     check_per_chain,
     collected,
@@ -63,7 +64,7 @@ class Gradient:
         else:
             with torch.autocast(x.device.type, dtype=self.dtype):
                 energy = self.energy(self.layout.restore(x))
-        check_per_chain(energy.shape, x.shape[0])
+        check_per_chain(energy.shape, x.shape[0], argument(self.energy))
         return energy.to(x.dtype)
 
     def __call__(self, x):
