@@ -211,8 +211,9 @@ PAGE_HEAD = """# Gradients to trustworthy moments
 Gradients of all chains, tuning included, until the estimates of every E[x²] are right to a tenth
 of the standard deviation of x² (b²max < 0.01 from there on, for the median of 20 seeds; of 60 for
 ours and MCLMC on Brownian motion, where few decide little). `make bench-posteriors` measures this
-and writes the page. Where tuning is a share of the run, a
-peer is given every budget of a doubling grid. A dash is what wasn't run; not run at all: {missing}.
+and writes the page. Our runs are looked at every 64 steps, and what a look shows counts from there
+on. Where tuning is a share of the run, a peer is given every budget of a doubling grid. A dash is
+what wasn't run; not run at all: {missing}.
 A silent failure is a run of ours with b²max > 0.1 and a verdict that says nothing; a start where
 no chain has a finite energy is refused, which counts as told. References are
 exact or quadrature where the posterior allows it, else those of long runs of NUTS.
