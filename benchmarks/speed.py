@@ -9,10 +9,12 @@ machine doesn't have are kept from the file.
 import argparse
 import itertools
 import json
+import os
 import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -235,7 +237,10 @@ def torch_rows():
 
 
 def sample_rows():
-    """`schuss.sample`, frozen, host work included: time for a gradient of one of eight chains."""
+    """`schuss.sample`, frozen, host work included: time for a gradient of one of eight chains.
+
+    On one core: the process has been bound to it before JAX made its threads.
+    """
     import jax
 
     from schuss import targets
@@ -322,6 +327,13 @@ def bare_gradient(target, chains=8, steps=1000):
     return (time.perf_counter() - begun) / steps / chains
 
 
+def on_one_core(out):
+    """The rows of `sample_rows` from a process of their own."""
+    command = [sys.executable, __file__, "--only", "sample", "--out", str(out)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return json.loads(out.read_text())
+
+
 def show(rows):
     """Print the table."""
     from rich.console import Console
@@ -343,6 +355,11 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=RESULTS)
     options = parser.parse_args()
     parts = {"jax": jax_rows, "torch": torch_rows, "sample": sample_rows, "first": first_rows}
+    if options.only == "sample" and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    elif options.only is None:
+        place = pathlib.Path(tempfile.mkdtemp()) / "sample.json"
+        parts["sample"] = lambda: on_one_core(place)
     chosen = [options.only] if options.only else list(parts)
     rows = [entry for name in chosen for entry in parts[name]()]
     measured = {(entry["case"], entry["engine"], entry["device"]) for entry in rows}
