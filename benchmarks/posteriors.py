@@ -215,7 +215,7 @@ and writes the page. Our runs are looked at every 64 steps, and what a look show
 on. Where tuning is a share of the run, a peer is given every budget of a doubling grid. A dash is
 what wasn't run; not run at all: {missing}.
 
-Our rows on rosenbrock, stochastic-volatility, sparse-logistic, item-response and from other starts
+Our rows on stochastic-volatility, sparse-logistic, item-response and from other starts
 are older: looked at every 256 steps, with each look counted for what came before it, they may lack
 up to 1,024 gradients.
 
