@@ -327,11 +327,13 @@ def bare_gradient(target, chains=8, steps=1000):
     return (time.perf_counter() - begun) / steps / chains
 
 
-def on_one_core(out):
+def on_one_core():
     """The rows of `sample_rows` from a process of their own."""
-    command = [sys.executable, __file__, "--only", "sample", "--out", str(out)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return json.loads(out.read_text())
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "sample.json"
+        command = [sys.executable, __file__, "--only", "sample", "--out", str(out)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return json.loads(out.read_text())
 
 
 def show(rows):
@@ -358,8 +360,7 @@ def main():
     if options.only == "sample" and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     elif options.only is None:
-        place = pathlib.Path(tempfile.mkdtemp()) / "sample.json"
-        parts["sample"] = lambda: on_one_core(place)
+        parts["sample"] = on_one_core
     chosen = [options.only] if options.only else list(parts)
     rows = [entry for name in chosen for entry in parts[name]()]
     measured = {(entry["case"], entry["engine"], entry["device"]) for entry in rows}

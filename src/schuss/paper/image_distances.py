@@ -105,17 +105,14 @@ def _sizes(marks: dict[str, Any]) -> list[str]:
 
 def where(result: dict[str, Any]) -> str:
     """Where the samples lie between training images and noise."""
-    long = result.get("long")
-    shown = [(result, long if long and alike(long["marks"], result["marks"]) else None)]
-    if "beside" in result:
-        other = _other(result)
-        shown.append((other, long if long and alike(long["marks"], other["marks"]) else None))
-    words = " By the other ruler, ".join(_way(*pair) for pair in shown)
+    ruled = [result, _other(result)] if "beside" in result else [result]
+    words = " By the other ruler, ".join(_way(one, result.get("long")) for one in ruled)
     return words[0].upper() + words[1:]
 
 
 def _way(result: dict[str, Any], long: dict[str, Any] | None) -> str:
-    """The same by one ruler, with a longer run that it measured."""
+    """The same by one ruler, with a longer run if it measured that."""
+    marks = result["marks"]
     place = {"distance": -1, "distance_from_noise": 0}  # among the sizes
 
     def share(value: float, key: str, marks: dict[str, Any]) -> str:
@@ -123,13 +120,11 @@ def _way(result: dict[str, Any], long: dict[str, Any] | None) -> str:
         return f"{(value - found['floor']) / (found['ceiling'] - found['floor']):.0%}"
 
     def of(key: str) -> str:
-        marks = result["marks"]
         parts = [f"{s} at {share(values(result, s, key).mean(), key, marks)}" for s in SAMPLERS]
-        if long:
+        if long and alike(long["marks"], marks):
             parts.append(f"the long run at {share(long[key], key, long['marks'])}")
         return ", ".join(parts)
 
-    marks = result["marks"]
     alone = marks["distances"][_sizes(marks)[-1]]["one class"]
     return (
         "on the way from training images (0%) to uniform noise (100%), where images of a single "

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from schuss.results.checks.balance import PROPER
+from schuss.results.checks.evidence import PROPER
 from schuss.sampling import burn_in, exact, flow, windows
 from schuss.sampling.archive import Archive
 from schuss.sampling.field import ROOM

@@ -9,6 +9,7 @@ from schuss.diagnostics.vectorised import fast_ess
 from schuss.results.checks.evidence import (
     CHANCE,
     ESS,
+    PROPER,
     WORST,
     WRONG,
     Evidence,
@@ -90,11 +91,6 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
     )
     return Found([Reason(WRONG, text, float(values[i]), VIRIAL, remedy)], numbers, notes)
 
-
-PROPER = (
-    "Check the sign (energy= is −log p, logdensity= is log p), that every prior is proper, and "
-    "that no direction is left free"
-)
 
 OUTWARD = 10.0
 """How far below 0 work along the way is told. Scatter is of both signs and differs by chain."""

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from schuss.results.checks.evidence import WRONG, Evidence, Reason, chain_words, listed
+from schuss.results.checks.evidence import PROPER, WRONG, Evidence, Reason, chain_words, listed
 
 MOVES, STILL, APART = 0.01, 1e-3, 6.0
 """Share of draws that differ from the last; variance against the usual; sd of the energy."""
@@ -33,10 +33,7 @@ def frozen(broken: np.ndarray) -> list[Reason]:
 def runaway() -> Reason:
     """Nothing finite of moderate size is left to look at."""
     text = "the draws ran away to infinity; the density may be improper"
-    remedy = (
-        "Check the sign (energy= is −log p, logdensity= is log p) and that every prior is proper"
-    )
-    return Reason(WRONG, text, math.inf, 0, remedy)
+    return Reason(WRONG, text, math.inf, 0, PROPER)
 
 
 def equal_chains(evidence: Evidence) -> list[Reason]:

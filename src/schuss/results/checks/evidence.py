@@ -16,6 +16,12 @@ ESS, ESS_GOOD = 100, 400
 CHANCE = 1e-3
 """False alarms of a test, over all columns together."""
 
+PROPER = (
+    "Check the sign (energy= is −log p, logdensity= is log p), that every prior is proper, and "
+    "that no direction is left free"
+)
+"""What to do about a density that may be improper."""
+
 WORST = 64
 """Columns looked at closely, the worst ones, when many fail."""
 
