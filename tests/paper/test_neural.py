@@ -133,6 +133,10 @@ def test_other_ruler():
     assert "at 30.00 and 30.00 and the samples from noise at 40.00 and 40.00" in beside
     long["marks"] = result["marks"]
     assert "no nearer than" in image_distances.long_words(result | {"long": long})
+    long["beside"] = {"distance": 50.0, "distance_from_noise": 60.0}
+    first, second = image_distances.where(result | {"long": long}).split("By the other ruler")
+    assert "the long run at 95%" in first and "the long run at 45%" in first
+    assert "the long run at 50%" in second and "the long run at 60%" in second
 
 
 def test_sheets():

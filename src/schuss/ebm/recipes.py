@@ -100,8 +100,8 @@ RECIPES = {recipe.data: recipe for recipe in (DIGITS, MNIST, CIFAR)}
 
 
 def longer(recipe: Recipe) -> Recipe:
-    """Nine times as long, with more looks, the last five of which make an ensemble."""
-    return dataclasses.replace(recipe, iterations=9 * recipe.iterations, looks=10, ensemble=5)
+    """Ten times as long, with more looks, the last three of which make an ensemble."""
+    return dataclasses.replace(recipe, iterations=10 * recipe.iterations, looks=10, ensemble=3)
 
 
 def smaller(recipe: Recipe) -> Recipe:

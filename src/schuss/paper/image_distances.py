@@ -54,9 +54,12 @@ def alike(first: dict[str, Any], second: dict[str, Any]) -> bool:
 
 
 def _other(result: dict[str, Any]) -> dict[str, Any]:
-    """The same rows as the ruler beside sees them."""
-    rows = [row | row["beside"] for row in result["rows"]]
-    return {"rows": rows, "marks": result["beside"]}
+    """The same as the ruler beside sees it."""
+    rows, marks = [row | row["beside"] for row in result["rows"]], result["beside"]
+    long = result.get("long")
+    if long and "beside" in long:
+        long = long | long["beside"] | {"marks": marks}
+    return {"rows": rows, "marks": marks, "long": long}
 
 
 def beside_words(result: dict[str, Any]) -> str:
@@ -106,13 +109,13 @@ def _sizes(marks: dict[str, Any]) -> list[str]:
 def where(result: dict[str, Any]) -> str:
     """Where the samples lie between training images and noise."""
     ruled = [result, _other(result)] if "beside" in result else [result]
-    words = " By the other ruler, ".join(_way(one, result.get("long")) for one in ruled)
+    words = " By the other ruler, ".join(map(_way, ruled))
     return words[0].upper() + words[1:]
 
 
-def _way(result: dict[str, Any], long: dict[str, Any] | None) -> str:
+def _way(result: dict[str, Any]) -> str:
     """The same by one ruler, with a longer run if it measured that."""
-    marks = result["marks"]
+    marks, long = result["marks"], result.get("long")
     place = {"distance": -1, "distance_from_noise": 0}  # among the sizes
 
     def share(value: float, key: str, marks: dict[str, Any]) -> str:
