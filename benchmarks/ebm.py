@@ -162,8 +162,8 @@ def main():
     name = torch.cuda.get_device_name() if cuda else "cpu"
     torch.backends.cudnn.benchmark = True
     if cuda:
-        found = sampler_rows(device, 128, 500, turns=15)
-        found += sampler_rows(device, 128, 250, turns=15)
+        found = sampler_rows(device, 128, 500, turns=40)
+        found += sampler_rows(device, 128, 250, turns=40)
         found += training_rows(device, 128, 500, steps=100, iterations=25)
     else:
         found = sampler_rows(device, 8, 8, turns=3, steps=3)
