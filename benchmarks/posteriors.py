@@ -49,7 +49,7 @@ SMALLEST = 1000
 OURS = {"schuss": True, "schuss, exact=False": False}
 STARTS = ("near", "far", "mode", "equal")
 CHAINS = 4
-LOOK = Course.most = 64
+LOOK = Course.most = 16
 """Steps between two looks at a run of ours."""
 
 
@@ -211,7 +211,7 @@ PAGE_HEAD = """# Gradients to trustworthy moments
 Gradients of all chains, tuning included, until the estimates of every E[x²] are right to a tenth
 of the standard deviation of x² (b²max < 0.01 from there on, for the median of 20 seeds; of 60 for
 ours and MCLMC on Brownian motion, where few decide little). `make bench-posteriors` measures this
-and writes the page. Our runs are looked at every 64 steps, and what a look shows counts from there
+and writes the page. Our runs are looked at every 16 steps, and what a look shows counts from there
 on. Where tuning is a share of the run, a peer is given every budget of a doubling grid. A dash is
 what wasn't run; not run at all: {missing}.
 

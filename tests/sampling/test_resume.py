@@ -88,7 +88,7 @@ def test_killed_again_and_again(whole, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "given",
-    [{"exact": False}, {"keep": "moments"}, {"thin": None, "draws": None, "gradients": 20_000}],
+    [{"exact": False}, {"keep": "moments"}, {"thin": None, "draws": None, "gradients": 30_000}],
     ids=["unadjusted", "moments", "gradients"],
 )
 def test_other_runs_killed_halfway(given, tmp_path, monkeypatch):

@@ -144,12 +144,12 @@ def test_a_run_that_turned_cold_is_resumed(tmp_path, calls):
         if len(seen) == calls:
             raise Stop
 
-    place = {"checkpoint": tmp_path / "run.zarr", "draws": 100}
+    place = {"checkpoint": tmp_path / "run.zarr", "draws": 200}
     with pytest.raises(Stop):
         in_the_plane(unknown_width, 0, callback=stop, **place)
     resumed, whole = (
         in_the_plane(unknown_width, 0, **place),
-        in_the_plane(unknown_width, 0, draws=100),
+        in_the_plane(unknown_width, 0, draws=200),
     )
     np.testing.assert_array_equal(resumed.x, whole.x)
 

@@ -64,8 +64,8 @@ def test_gradients():
 
 
 def test_gradients_that_end_in_tuning_give_the_draws_of_the_flow():
-    found = quietly(gradients=600)
-    assert 600 <= sum(found.stats.gradients.values()) < 900
+    found = quietly(gradients=400)
+    assert 400 <= sum(found.stats.gradients.values()) < 900
     assert not found.stats.exact and found.stats.acceptance is None
     assert np.isfinite(found.x).all()
 
@@ -77,7 +77,7 @@ def test_gradients_that_end_where_the_exact_phase_begins():
     first = next(gradients for phase, gradients in seen if phase == "adapting")
     found = quietly(gradients=first)
     assert sum(found.stats.gradients.values()) == first
-    assert not found.stats.exact and found.stats.acceptance is None and found.x.shape[1] > 50
+    assert not found.stats.exact and found.stats.acceptance is None and found.x.shape[1] > 20
     assert quietly(gradients=first + 1).stats.exact
 
 

@@ -30,6 +30,13 @@ class BurnIn(NamedTuple):
     counts: np.ndarray
     rows: tuple[Rows, ...] = ()  # of all chunks
     over: bool = False
+    since: int = 0  # chunks since a chain last began again
+
+    @property
+    def steady(self) -> tuple[Rows, ...]:
+        """The later half of the chunks in which no energy fell, if nobody began again in them."""
+        calm = self.over and self.since >= burn_in.LEAST and len(self.rows) < burn_in.MOST
+        return self.rows[-(burn_in.LEAST // 2) :] if calm else ()
 
     @property
     def settled(self) -> np.ndarray:
@@ -64,7 +71,8 @@ def further(field: Field, last: BurnIn, rng: np.random.Generator) -> BurnIn:
     if len(rows) >= 2 * burn_in.LEAST or over:
         lost = burn_in.lost(now.energy, steps, dim)
     now = restarted(now, lost, rng)
-    return BurnIn(now, lost, scaled(scale), steps, errors, counts, rows, over)
+    since = 0 if lost.any() else last.since + 1
+    return BurnIn(now, lost, scaled(scale), steps, errors, counts, rows, over, since)
 
 
 def _scale(rows):

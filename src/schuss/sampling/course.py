@@ -84,6 +84,8 @@ class Course(Standing):
             self.remember(chunk, last.settled)
             self.metric, self.step = last.metric, float(np.median(last.steps))
             self.note(energy=float(chunk.energy.mean()))
+        for rows in last.steady:
+            self.keep(rows)
         self.step *= burn_in.NEXT
         self.phase = "tuning"
 
@@ -92,7 +94,7 @@ class Course(Standing):
         steps = windows.tuning(self.window)
         for more in self._steps(steps, windows.CHUNK if early else self.most):
             if early:
-                self.change(self._restepped(self.tuned, self.skip()))
+                self.change(self._restepped(self.tuned))
             if more:
                 yield False
         self._retune()
@@ -158,15 +160,17 @@ class Course(Standing):
         skip = self.skip()
         x, g = self.looked_at(self.tuning, skip)
         self.judge(x, self.tuning.stack("energy", skip))
-        tuned = self._restepped(self.tuned.refitted(x, g, self.effective), skip)
+        tuned = self._restepped(self.tuned.refitted(x, g, self.effective))
         self.change(tuned.refreshed(x))
         self.note(energy=float(self.energy.mean()))
 
-    def _restepped(self, tuned: Tuned, skip: int) -> Tuned:
-        """The step of the flow by the errors that all steps of tuning made."""
-        error = self.tuning.stack("error", skip)
-        epsilon = np.concatenate(self.steps_tuning)[skip:, None]
-        return tuned.restepped(error, epsilon, flow.tolerance(self.ess, self.exact))
+    def _restepped(self, tuned: Tuned) -> Tuned:
+        """The step of the flow by the errors that steps of tuning made, but the first tenth."""
+        epsilon = np.concatenate(self.steps_tuning)
+        counted = min(len(epsilon) - len(epsilon) // 10, self.tuning.size - self.skip())
+        error = self.tuning.stack("error")[-counted:]
+        wanted = flow.tolerance(self.ess, self.exact)
+        return tuned.restepped(error, epsilon[-counted:, None], wanted)
 
     def _readapt(self):
         """The step by acceptance; the metric and the length when there is much more to learn."""

@@ -46,7 +46,7 @@ class Standing:
         self.gradients = {"start": 0, "burn-in": 0, "tuning": 0, "adapting": 0, "sampling": 0}
         self.history: list[dict[str, Any]] = []
         self.tuning = Archive(self.chains, self.dim)
-        self.steps_tuning: list[np.ndarray] = []  # ε in units of x for each row of tuning
+        self.steps_tuning: list[np.ndarray] = []  # ε in units of x for each step of tuning
         self.archive = self.tuning
         self.state: Any = None  # of the sampler, None where it begins from where the chains are
         self.refits = 0  # gradients at the last fit of the metric in the exact phase
@@ -94,7 +94,7 @@ class Standing:
         return float(np.median(self.seen[: self.dim]))
 
     def skip(self) -> int:
-        """How many of the first draws of tuning don't count."""
+        """How many of the first states don't count, the last of burn-in among them."""
         return skipped(self.tuning.stack("energy"), windows.CHUNK)
 
     def assess(self) -> float:
@@ -124,12 +124,16 @@ class Standing:
         self.gradients[self.phase] += count * self.chains * kernel.gradients
         if self.exactly:
             self._count(rows)
+            self.archive.add(rows)
         else:
-            rows = rows._replace(complete=np.ones_like(rows.complete, bool))
-        self.archive.add(rows)
+            self.keep(rows)
         if self.phase == "tuning":
             self.steps_tuning.append(np.full(count, tuned.epsilon))
         return source
+
+    def keep(self, rows: Rows) -> None:
+        """States of the flow, all of which count."""
+        self.archive.add(rows._replace(complete=np.ones_like(rows.complete, bool)))
 
     def follow(self, now: Whereabouts, rows: Rows) -> None:
         """The chains have come along the rows to where they are now."""

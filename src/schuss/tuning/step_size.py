@@ -55,4 +55,4 @@ def from_acceptance(rate: float, target: float = CAREFUL) -> float:
     """The factor by which ε changes. Errors ∝ ε³, and Φ⁻¹(a/2) is in proportion to them."""
     rate = min(max(rate, 1e-6), 1 - 1e-6)
     factor = (ndtri(target / 2) / ndtri(rate / 2)) ** (1 / 3)
-    return float(np.clip(factor, 0.6, 1.3))
+    return float(np.clip(factor, 0.6, 1.6))
