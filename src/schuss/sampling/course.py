@@ -8,8 +8,8 @@
     sampling   the same with everything frozen
 
 All decisions are taken here, between calls of a compiled loop, from statistics that the chains
-share. Without `exact` the draws of tuning count too; and where steps are long, as they are on
-targets close to a Gaussian, the flow goes on as it is instead of being adjusted.
+share. Without `exact` the draws of tuning, and burn-in's last, count too; and where steps are long,
+as they are on targets close to a Gaussian, the flow goes on as it is instead of being adjusted.
 """
 
 import math
@@ -94,7 +94,7 @@ class Course(Standing):
         steps = windows.tuning(self.window)
         for more in self._steps(steps, windows.CHUNK if early else self.most):
             if early:
-                self.change(self._restepped(self.tuned))
+                self.change(self._restepped(self.tuned, self.skip()))
             if more:
                 yield False
         self._retune()
@@ -160,14 +160,14 @@ class Course(Standing):
         skip = self.skip()
         x, g = self.looked_at(self.tuning, skip)
         self.judge(x, self.tuning.stack("energy", skip))
-        tuned = self._restepped(self.tuned.refitted(x, g, self.effective))
+        tuned = self._restepped(self.tuned.refitted(x, g, self.effective), skip)
         self.change(tuned.refreshed(x))
         self.note(energy=float(self.energy.mean()))
 
-    def _restepped(self, tuned: Tuned) -> Tuned:
+    def _restepped(self, tuned: Tuned, skip: int) -> Tuned:
         """The step of the flow by the errors that steps of tuning made, but the first tenth."""
         epsilon = np.concatenate(self.steps_tuning)
-        counted = min(len(epsilon) - len(epsilon) // 10, self.tuning.size - self.skip())
+        counted = min(len(epsilon) - len(epsilon) // 10, self.tuning.size - skip)
         error = self.tuning.stack("error")[-counted:]
         wanted = flow.tolerance(self.ess, self.exact)
         return tuned.restepped(error, epsilon[-counted:, None], wanted)
