@@ -17,6 +17,10 @@ MOST_PARENTS = 4
 LEAST_SPREAD = 0.15
 """The |C| times a parent's deviation under which b is fitted instead."""
 
+STILL = 0.01
+"""Parents that have moved by less, in units of their deviations, leave the rows below as they are.
+"""
+
 KINDS = ("log", "root")
 """The losses that are made small, one after the other."""
 
@@ -101,12 +105,15 @@ def fit_rows(
     rest = np.setdiff1d(np.arange(x.shape[1]), links.order)
     for _ in range(sweeps):
         frame = _fit_some(x, g, frame, links, rest)
+        before = frame.inverse(np, x) @ frame.parents.T
         for k in reversed(links.order):
             z = frame.inverse(np, x)
             heads = z @ frame.parents.T
             width = frame.rows(np, x @ frame.parents.T, heads).width[:, k]
             effective = frame.pull(np, z, g)[:, k] / width
             frame = _fit_some(x, effective, frame, links, np.asarray([k]))
+        if np.mean(np.abs(frame.inverse(np, x) @ frame.parents.T - before)) < STILL:
+            return frame
     return _fit_some(x, g, frame, links, rest)
 
 
@@ -115,13 +122,12 @@ def _fit_some(x, g, frame, links, which):
     count = len(links.order)
     above = x @ frame.parents.T - frame.origin
     heads = frame.inverse(np, x) @ frame.parents.T
-    shape = (len(which), len(x), count)
     rows = Rows(
         x[:, which].T,
         g[None] if g.ndim == 1 else g[:, which].T,
         np.zeros((len(which), len(x))),
-        np.broadcast_to(above[:, :count], shape),
-        np.broadcast_to(heads[:, :count], shape),
+        above[:, :count],
+        heads[:, :count],
     )
     anchored = frame.weight[which] > 0
     parts = [

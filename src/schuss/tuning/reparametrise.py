@@ -13,6 +13,7 @@ import numpy as np
 from schuss.coordinates.hierarchical import Hierarchical
 from schuss.tuning.frame_fit import (
     MOST_PARENTS,
+    Links,
     Trial,
     begin,
     fit_rows,
@@ -43,15 +44,14 @@ def fit(x: np.ndarray, g: np.ndarray, rng: np.random.Generator) -> Hierarchical 
 
 
 def _fit(x, g) -> Hierarchical | None:
-    few = x[::2], g[::2]
-    state = nobody(*few)
+    search = Search(x[::2], g[::2])
+    state = search.nobody
     while len(state.links.order) < MOST_PARENTS:
-        trials = [fitted(*few, state.frame, links) for links in screen(*few, *state[:2])]
-        trials = [trial for trial in trials if _worthwhile(few[0], trial)]
+        trials = [trial for trial in search.further(state) if _worthwhile(x[::2], trial)]
         best = min(trials, key=lambda trial: trial.loss, default=state)
         if not best.loss < state.loss - LEAST_TOTAL:
             break
-        state = _without_any(*few, best)
+        state = search.without_any(best)
     if not state.links.order:
         return None
     frame = fit_rows(x, g, state.frame, state.links)
@@ -59,6 +59,42 @@ def _fit(x, g) -> Hierarchical | None:
     spread = state.links.width.any(axis=1)
     before, after = (np.sum(row_losses(x, g, one), where=spread) for one in (begin(x, g), frame))
     return frame if after < LEFT * before else None
+
+
+class Search:
+    """Frames with more and more parents: the order in which they came makes a frame what it is."""
+
+    def __init__(self, x: np.ndarray, g: np.ndarray):
+        self.x, self.g, self.nobody = x, g, nobody(x, g)
+        self.known: dict[tuple[int, ...], Trial] = {}
+
+    def further(self, state: Trial) -> list[Trial]:
+        """The few trials with one more parent that promise most."""
+        return [self._fitted(state, links) for links in screen(self.x, self.g, *state[:2])]
+
+    def trial(self, order: tuple[int, ...]) -> Trial | None:
+        """With these parents, None where one of them gains nothing after those before it."""
+        if not order or order in self.known:
+            return self.known.get(order, self.nobody)
+        before = self.trial(order[:-1])
+        if before is None:
+            return None
+        found = screen(self.x, self.g, *before[:2], np.asarray(order[-1:]))
+        return self._fitted(before, found[0]) if found else None
+
+    def without_any(self, state: Trial) -> Trial:
+        """Leave out a parent that the later ones have made superfluous."""
+        order = state.links.order
+        for k in order[:-1]:
+            trial = self.trial(tuple(one for one in order if one != k))
+            if trial is not None and trial.loss < state.loss + LEAST_TOTAL / 2:
+                return self.without_any(trial)
+        return state
+
+    def _fitted(self, state: Trial, links: Links) -> Trial:
+        if links.order not in self.known:
+            self.known[links.order] = fitted(self.x, self.g, state.frame, links)
+        return self.known[links.order]
 
 
 def _some(x, g, rng):
@@ -75,23 +111,6 @@ def _worthwhile(x, trial) -> bool:
     """Whether at least two rows' widths change much over the spread of the first parent."""
     first = trial.frame.inverse(np, x) @ trial.frame.parents[0]
     return int(np.sum(np.abs(trial.frame.spread[:, 0]) * np.std(first) > STRONG)) >= 2
-
-
-def _without_any(x, g, state: Trial) -> Trial:
-    """Leave out a parent that the later ones have made superfluous, and begin again without it."""
-    for k in state.links.order[:-1]:
-        trial = nobody(x, g)
-        for one in state.links.order:
-            if one == k:
-                continue
-            found = screen(x, g, trial.frame, trial.links, np.asarray([one]))
-            if not found:
-                break
-            trial = fitted(x, g, trial.frame, found[0])
-        else:
-            if trial.loss < state.loss + LEAST_TOTAL / 2:
-                return _without_any(x, g, trial)
-    return state
 
 
 def _anchored(x, g, trial: Trial) -> Hierarchical:
