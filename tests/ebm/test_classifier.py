@@ -14,6 +14,7 @@ from schuss.ebm.classifier import (
     train_classifier,
 )
 from schuss.ebm.data import scaled
+from schuss.ebm.recipes import Classifier
 from schuss.ebm.ruler import make_ruler
 
 from .images import stripes
@@ -41,7 +42,7 @@ def test_shifts_are_crops_of_the_padded_image():
 
 def test_a_file_gives_the_same_features(tmp_path):
     """To the last bit, as training ends with weights that its 16 bits can hold."""
-    net = train_classifier(stripes(), width=2, epochs=1, batch=20)
+    net = train_classifier(stripes(), Classifier(width=2, epochs=1, batch=20))
     assert isinstance(net, FeatureClassifier)
     x = torch.rand(5, 3, 8, 8) * 2 - 1
     save_classifier(net, tmp_path / "c.safetensors", {"accuracy": 0.5})
@@ -53,14 +54,14 @@ def test_a_file_gives_the_same_features(tmp_path):
 def test_it_learns_stripes_and_a_ruler_tells_noise_from_data(tmp_path):
     """Chance is .1; noise must be at least ten times as far as other images of the kind."""
     images = stripes(400, channels=1)
-    net = train_classifier(images, width=4, epochs=8, batch=50, rate=0.1)
+    how = Classifier(width=4, epochs=8, batch=50, rate=0.1)
+    net = train_classifier(images, how)
     assert accuracy(net, images.test, images.test_labels) > 0.5
-    given = {"sizes": (200,), "width": 4, "epochs": 8, "batch": 50, "rate": 0.1}
-    ruler = make_ruler(images, tmp_path, **given)
+    ruler = make_ruler(images, tmp_path, how, sizes=(200,))
     marks = ruler.marks["distances"]["200"]
     assert marks["floor"] < 0.1 * marks["ceiling"]
     assert marks["floor"] < marks["one class"]
-    again = make_ruler(images, tmp_path, **given)
+    again = make_ruler(images, tmp_path, how, sizes=(200,))
     x = scaled(images.train[:100])
     assert again.marks == ruler.marks and again(x) == pytest.approx(ruler(x))
     with pytest.raises(ValueError, match="pass fewer"):

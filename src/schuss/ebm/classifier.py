@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from schuss.ebm.data import Images, scaled
 from schuss.ebm.randomness import seeded
+from schuss.ebm.recipes import Classifier
 
 MOMENTUM = 0.9
 
@@ -76,13 +77,8 @@ def shifted(x: Tensor, reach: int, flip: bool, generator: torch.Generator) -> Te
 
 def train_classifier(
     images: Images,
+    how: Classifier,
     *,
-    width: int = 64,
-    epochs: int = 15,
-    batch: int = 512,
-    rate: float = 0.2,
-    smoothing: float = 0.1,
-    decay: float = 5e-4,
     flip: bool = False,
     seed: int = 0,
     device: Any = "cpu",
@@ -93,25 +89,29 @@ def train_classifier(
     x, y = scaled(images.train, device), torch.as_tensor(images.train_labels).to(device)
     generator = torch.Generator(device).manual_seed(seed)
     with seeded(seed):
-        net = FeatureClassifier(images.shape[0], width, int(y.max()) + 1)
+        net = FeatureClassifier(images.shape[0], how.width, int(y.max()) + 1)
     net = net.to(device, memory_format=torch.channels_last).train()  # pyright: ignore
-    batch = min(batch, len(x))
-    steps = epochs * (len(x) // batch)
-    optimiser = torch.optim.SGD(net.parameters(), rate, MOMENTUM, 0, decay, nesterov=True)
+    batch = min(how.batch, len(x))
+    steps = how.epochs * (len(x) // batch)
+    optimiser = torch.optim.SGD(
+        net.parameters(), how.rate, MOMENTUM, weight_decay=how.decay, nesterov=True
+    )
     step = 0
-    for epoch in range(epochs):
+    for epoch in range(how.epochs):
         order = torch.randperm(len(x), generator=generator, device=device)
         for chosen in order[: len(x) // batch * batch].view(-1, batch):
             inputs = shifted(x[chosen], max(1, images.shape[1] // 8), flip, generator)
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 logits = net(inputs.to(memory_format=torch.channels_last))
-            loss = functional.cross_entropy(logits.float(), y[chosen], label_smoothing=smoothing)
+            loss = functional.cross_entropy(
+                logits.float(), y[chosen], label_smoothing=how.smoothing
+            )
             optimiser.zero_grad()
             loss.backward()
             step += 1
-            optimiser.param_groups[0]["lr"] = rate * _cycle(step / steps)
+            optimiser.param_groups[0]["lr"] = how.rate * _cycle(step / steps)
             optimiser.step()
-        advance(f"classifier, epoch {epoch + 1} of {epochs}")
+        advance(f"classifier, epoch {epoch + 1} of {how.epochs}")
     net.eval().requires_grad_(False)
     for weight in _wide(net.state_dict()).values():
         weight.copy_(weight.half())

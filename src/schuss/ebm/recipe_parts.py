@@ -33,8 +33,15 @@ def ruler_of(recipe: Recipe, images: Images, folder: pathlib.Path, device, advan
     sizes = {min(recipe.measured, most), min(recipe.noise_chains, most)}
 
     def made(classifier: Classifier, place: pathlib.Path) -> Ruler:
-        options = dataclasses.asdict(classifier) | {"flip": recipe.flip, "device": device}
-        return make_ruler(images, place, sizes=tuple(sorted(sizes)), advance=advance, **options)
+        return make_ruler(
+            images,
+            place,
+            classifier,
+            sizes=tuple(sorted(sizes)),
+            flip=recipe.flip,
+            device=device,
+            advance=advance,
+        )
 
     ruler = made(recipe.classifier, folder)
     if recipe.beside is None:

@@ -19,6 +19,7 @@ from schuss.ebm.classifier import (
 )
 from schuss.ebm.data import Images, scaled
 from schuss.ebm.frechet import frechet
+from schuss.ebm.recipes import Classifier
 
 NOISE = 0.1
 
@@ -44,11 +45,12 @@ class Ruler:
 def make_ruler(
     images: Images,
     folder: pathlib.Path,
+    how: Classifier,
     *,
     sizes: tuple[int, ...],
+    flip: bool = False,
     device: Any = "cpu",
     advance: Callable[[str], None] = lambda done: None,
-    **training: Any,
 ) -> Ruler:
     """Train the classifier, or load it from the folder, and mark the ruler at these sample sizes.
 
@@ -60,7 +62,7 @@ def make_ruler(
     if weights.exists() and notes.exists():
         net, marks = load_classifier(weights, device), json.loads(notes.read_text())
         return Ruler(net, features(net, scaled(images.test)), marks)
-    net = train_classifier(images, device=device, advance=advance, **training)
+    net = train_classifier(images, how, flip=flip, device=device, advance=advance)
     test = features(net, scaled(images.test))
     ruler = Ruler(net, test, {})
     generator = torch.Generator().manual_seed(0)
