@@ -225,8 +225,8 @@ def test_a_plane_with_modes_far_apart():
 
 def test_a_single_chain():
     """R-hat comes from its halves."""
-    found = quietly(chains=1, draws=600)
-    assert found.x.shape == (1, 600, 3)
+    found = quietly(chains=1, draws=3000)
+    assert found.x.shape == (1, 3000, 3)
     assert found.verdict.converged and found.verdict.numbers["rhat"] < 1.05
 
 
