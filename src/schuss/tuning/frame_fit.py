@@ -79,7 +79,7 @@ def nobody(x: np.ndarray, g: np.ndarray) -> Trial:
 def fitted(x: np.ndarray, g: np.ndarray, frame: Hierarchical, links: Links) -> Trial:
     """All rows of the frame fitted, and weak widths made places."""
     frame = fit_rows(x, g, _with_parents(x, frame, links), links)
-    heads = frame.inverse(np, x) @ frame.parents.T
+    heads = _heads(frame, x)
     sizes = np.abs(frame.spread) * np.std(heads, axis=0)
     weak = links.width & (sizes < LEAST_SPREAD)
     if weak.any():
@@ -105,23 +105,28 @@ def fit_rows(
     rest = np.setdiff1d(np.arange(x.shape[1]), links.order)
     for _ in range(sweeps):
         frame = _fit_some(x, g, frame, links, rest)
-        before = frame.inverse(np, x) @ frame.parents.T
+        before = _heads(frame, x)
         for k in reversed(links.order):
             z = frame.inverse(np, x)
             heads = z @ frame.parents.T
             width = frame.rows(np, x @ frame.parents.T, heads).width[:, k]
             effective = frame.pull(np, z, g)[:, k] / width
             frame = _fit_some(x, effective, frame, links, np.asarray([k]))
-        if np.mean(np.abs(frame.inverse(np, x) @ frame.parents.T - before)) < STILL:
+        if np.mean(np.abs(_heads(frame, x) - before)) < STILL:
             return frame
     return _fit_some(x, g, frame, links, rest)
+
+
+def _heads(frame, x):
+    """The parents' z."""
+    return frame.inverse(np, x) @ frame.parents.T
 
 
 def _fit_some(x, g, frame, links, which):
     """Fit the rows `which`; a parent's g is the one effective along x_k, as (n,)."""
     count = len(links.order)
     above = x @ frame.parents.T - frame.origin
-    heads = frame.inverse(np, x) @ frame.parents.T
+    heads = _heads(frame, x)
     rows = Rows(
         x[:, which].T,
         g[None] if g.ndim == 1 else g[:, which].T,

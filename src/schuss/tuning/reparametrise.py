@@ -45,7 +45,7 @@ def fit(x: np.ndarray, g: np.ndarray, rng: np.random.Generator) -> Hierarchical 
 
 def _fit(x, g) -> Hierarchical | None:
     search = Search(x[::2], g[::2])
-    state = search.nobody
+    state = search.known[()]
     while len(state.links.order) < MOST_PARENTS:
         trials = [trial for trial in search.further(state) if _worthwhile(x[::2], trial)]
         best = min(trials, key=lambda trial: trial.loss, default=state)
@@ -65,8 +65,8 @@ class Search:
     """Frames with more and more parents: the order in which they came makes a frame what it is."""
 
     def __init__(self, x: np.ndarray, g: np.ndarray):
-        self.x, self.g, self.nobody = x, g, nobody(x, g)
-        self.known: dict[tuple[int, ...], Trial] = {}
+        self.x, self.g = x, g
+        self.known: dict[tuple[int, ...], Trial] = {(): nobody(x, g)}
 
     def further(self, state: Trial) -> list[Trial]:
         """The few trials with one more parent that promise most."""
@@ -74,8 +74,8 @@ class Search:
 
     def trial(self, order: tuple[int, ...]) -> Trial | None:
         """With these parents, None where one of them gains nothing after those before it."""
-        if not order or order in self.known:
-            return self.known.get(order, self.nobody)
+        if order in self.known:
+            return self.known[order]
         before = self.trial(order[:-1])
         if before is None:
             return None

@@ -48,13 +48,11 @@ class Rows(NamedTuple):
         b, c, data = np.split(theta[:, 2:], [q, q + r], axis=1)
         a = np.clip(self.known + theta[:, 1, None] + _along(self.width, c), -60, 60)
         place = theta[:, 0, None] + _along(self.place, b)
-        if not data.shape[1]:
-            grow = np.exp(a)
-            ahead, pull = (self.x - place) / grow, self.g * grow
-            return ahead - pull, ahead + pull, grow, 1.0, 0.0
-        share = 1 / (1 + np.exp(np.minimum(data[:, 1, None] + 2 * a, 60)))
-        offset = data[:, 0, None] - place
-        place = place + (1 - share) * offset
+        share, offset = 1.0, 0.0
+        if data.shape[1]:
+            share = 1 / (1 + np.exp(np.minimum(data[:, 1, None] + 2 * a, 60)))
+            offset = data[:, 0, None] - place
+            place = place + (1 - share) * offset
         grow = np.exp(a) * np.sqrt(share)
         ahead, pull = (self.x - place) / grow, self.g * grow
         return ahead - pull, ahead + pull, grow, share, offset
