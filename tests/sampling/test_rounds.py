@@ -117,7 +117,7 @@ def test_heavy_tails_in_the_plane_are_sampled_cold(seed):
     The mean is Student's t with 4 degrees of freedom; quantiles to five standard errors at an
     effective sample of 1000: one false alarm in a million.
     """
-    found = in_the_plane(unknown_width, seed)
+    found = in_the_plane(unknown_width, seed, draws=2000)
     assert found.stats.gradients["pilot"] < 5000 and found.verdict.converged
     scale = MEASURED.std(ddof=1) / 5**0.5
     for p in (0.05, 0.5, 0.95):

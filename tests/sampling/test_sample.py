@@ -1,5 +1,6 @@
 """`schuss.sample` as it is called: wishes, starts, seeds, interruptions and bad input."""
 
+import math
 import os
 import subprocess
 import sys
@@ -42,6 +43,19 @@ def test_draws(plain):
     assert [row["gradients"] for row in plain.stats.history] == sorted(
         row["gradients"] for row in plain.stats.history
     )
+
+
+@pytest.mark.filterwarnings("ignore::schuss.NotConverged")
+def test_burn_in_tells_the_directions():
+    """On a rotated Gaussian the flow's steps are as long as they may be after a hundred of them.
+
+    Scales alone hold them to half of that until the metric has directions.
+    """
+    target = schuss.targets.icg_rotated()
+    for seed in range(2):
+        found = schuss.sample(target, gradients=1500, seed=seed, progress=False)
+        steps = [row["step_size"] for row in found.stats.history if row["phase"] == "tuning"]
+        assert min(steps) > 1.2 * math.sqrt(target.dim)
 
 
 def test_a_thousand_draws_if_nothing_is_said():
@@ -327,7 +341,7 @@ def test_some_chains_start_where_nothing_is():
     """They begin with the others."""
     init = np.zeros((4, 3))
     init[1], init[2, 0] = np.nan, 2000.0
-    found = quietly(init=init, draws=300)
+    found = quietly(init=init, draws=900)
     assert np.isfinite(found.x).all() and found.verdict.converged
 
 

@@ -51,6 +51,16 @@ def test_walls_dont_shorten_steps():
     assert step_size.from_errors(errors, steps, DIM, WANTED) < want / 5
 
 
+def test_weights_are_repetitions():
+    """A step of weight 3 counts like three such steps, one of weight 0 not at all."""
+    rng = np.random.default_rng(1)
+    steps, errors = rng.uniform(0.2, 0.8, (5, 1)), rng.standard_normal((5, 4))
+    times = np.array([3, 0, 1, 2, 1])
+    found = step_size.from_errors(errors, steps, DIM, WANTED, times[:, None])
+    parts = (np.repeat(part, times, axis=0) for part in (errors, steps))
+    assert found == pytest.approx(step_size.from_errors(*parts, DIM, WANTED), rel=1e-12)
+
+
 def test_no_error_at_all_gives_a_finite_step():
     found = step_size.from_errors(np.zeros((8, 4)), np.full((8, 1), 0.5), DIM, WANTED)
     assert math.isfinite(found) and found > 0.5

@@ -24,6 +24,7 @@ from schuss.sampling.field import ROOM
 from schuss.sampling.standing import Standing
 from schuss.sampling.tuned import Tuned
 from schuss.tuning.descent import descend
+from schuss.tuning.metric import foreseen, kinship
 
 NOWHERE = 1e30
 """No density has its mass so far away."""
@@ -54,7 +55,8 @@ class Course(Standing):
             yield from self._sample()
 
     def _start(self):
-        self.compile_ahead()
+        if foreseen(self.dim):
+            self.compile_ahead()
         if self.descent:
             found = descend(self.field.evaluate, self.x)
             if np.abs(found.x[np.argmin(found.energy)]).max() > NOWHERE:
@@ -84,10 +86,14 @@ class Course(Standing):
             self.remember(chunk, last.settled)
             self.metric, self.step = last.metric, float(np.median(last.steps))
             self.note(energy=float(chunk.energy.mean()))
-        for rows in last.steady:
-            self.keep(rows)
         self.step *= burn_in.NEXT
         self.phase = "tuning"
+        for rows in last.steady:
+            self.keep(rows)
+        if last.steady:
+            self.change(self._refitted(0))
+        if self.compiling is None:
+            self.compile_ahead()
 
     def _tune(self):
         early = self.window < 2
@@ -137,7 +143,7 @@ class Course(Standing):
         self.phase, self.window = "sampling", 0
         self.archive = Archive(self.chains, self.dim, self.thin, self.limit)
         self.tuning = Archive(self.chains, self.dim)
-        self.steps_tuning = []
+        self.steps_tuning = self.steps_tuning[:, :0]
 
     def _sample(self):
         for more in self._steps(windows.sampling(self.window)):
@@ -158,19 +164,27 @@ class Course(Standing):
     def _retune(self):
         """Metric, step and refreshment length from all draws that count."""
         skip = self.skip()
+        tuned = self._refitted(skip)
+        if tuned.usable:
+            self.steps_tuning[1] *= kinship(self.metric, tuned.metric)
+        x, _ = self.looked_at(self.tuning, skip)
+        self.change(self._restepped(tuned, skip).refreshed(x))
+        self.note(energy=float(self.energy.mean()))
+
+    def _refitted(self, skip: int) -> Tuned:
+        """The metric from draws of the flow and their gradients, less the first ones."""
         x, g = self.looked_at(self.tuning, skip)
         self.judge(x, self.tuning.stack("energy", skip))
-        tuned = self._restepped(self.tuned.refitted(x, g, self.effective), skip)
-        self.change(tuned.refreshed(x))
-        self.note(energy=float(self.energy.mean()))
+        return self.tuned.refitted(x, g, self.effective)
 
     def _restepped(self, tuned: Tuned, skip: int) -> Tuned:
         """The step of the flow by the errors that steps of tuning made, but the first tenth."""
-        epsilon = np.concatenate(self.steps_tuning)
-        counted = min(len(epsilon) - len(epsilon) // 10, self.tuning.size - skip)
+        made = self.steps_tuning.shape[1]
+        counted = min(made - made // 10, self.tuning.size - skip)
         error = self.tuning.stack("error")[-counted:]
         wanted = flow.tolerance(self.ess, self.exact)
-        return tuned.restepped(error, epsilon[-counted:, None], wanted)
+        epsilon, weight = self.steps_tuning[:, -counted:]
+        return tuned.restepped(error, epsilon, weight, wanted)
 
     def _readapt(self):
         """The step by acceptance; the metric and the length when there is much more to learn."""

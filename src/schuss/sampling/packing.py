@@ -12,7 +12,7 @@ from schuss.sampling.course import Course
 PLAIN = (
     *("phase", "window", "x", "u", "energy", "g", "step", "length", "gradients", "history"),
     *("adjusted", "refits", "restarted", "ess", "rhat", "divergences", "accepted", "sizes", "thin"),
-    *("local", "knee", "tried", "judged", "lowest", "passed_x", "passed_mass"),
+    *("local", "knee", "tried", "judged", "lowest", "passed_x", "passed_mass", "steps_tuning"),
 )
 """What a run knows besides its draws, by name."""
 
@@ -27,7 +27,6 @@ def pack(course: Course, skip: int = 0) -> dict[str, Any]:
     state = () if course.state is None else tuple(host(part) for part in course.state)
     packed["state"] = len(state)
     packed.update({f"state.{k}": part for k, part in enumerate(state)})
-    packed["steps_tuning"] = np.concatenate([*course.steps_tuning, np.empty(0)])
     packed["same"] = course.archive is course.tuning
     packed["before"] = course.adapted is not None
     if course.adapted is not None:
@@ -48,7 +47,6 @@ def unpack(course: Course, packed: dict[str, Any], rows: dict[str, np.ndarray] |
     parts = [packed[f"state.{k}"] for k in range(packed["state"])]
     kind = persistent.State if course.exactly else adaptive.State
     course.state = kind(*parts) if parts else None
-    course.steps_tuning = [packed["steps_tuning"]]
     course.tuning = Archive.unpack(packed, "tuning")
     course.adapted = Archive.unpack(packed, "adapted") if packed["before"] else None
     same = packed["same"]

@@ -46,7 +46,8 @@ class Standing:
         self.gradients = {"start": 0, "burn-in": 0, "tuning": 0, "adapting": 0, "sampling": 0}
         self.history: list[dict[str, Any]] = []
         self.tuning = Archive(self.chains, self.dim)
-        self.steps_tuning: list[np.ndarray] = []  # ε in units of x for each step of tuning
+        # For each step of tuning ε in units of x, and how much its error counts by now.
+        self.steps_tuning = np.empty((2, 0))
         self.archive = self.tuning
         self.state: Any = None  # of the sampler, None where it begins from where the chains are
         self.refits = 0  # gradients at the last fit of the metric in the exact phase
@@ -128,7 +129,8 @@ class Standing:
         else:
             self.keep(rows)
         if self.phase == "tuning":
-            self.steps_tuning.append(np.full(count, tuned.epsilon))
+            made = np.repeat([[tuned.epsilon], [1.0]], count, axis=1)
+            self.steps_tuning = np.concatenate([self.steps_tuning, made], axis=1)
         return source
 
     def keep(self, rows: Rows) -> None:

@@ -51,10 +51,13 @@ class Tuned(NamedTuple):
         change = math.exp(metric.log_scale(self.metric) - metric.log_scale(fitted))
         return self._replace(metric=fitted, step=self.step * change)
 
-    def restepped(self, error: np.ndarray, epsilon: np.ndarray, wanted: float) -> "Tuned":
-        """The step by the errors (n, chains) that steps of `epsilon` (n, 1) in units of x made."""
+    def restepped(
+        self, error: np.ndarray, epsilon: np.ndarray, weight: np.ndarray, wanted: float
+    ) -> "Tuned":
+        """The step by the errors (n, chains) that steps of `epsilon` (n,) in units of x made."""
         steps = epsilon * math.exp(-metric.log_scale(self.metric))
-        step = step_size.from_errors(error, steps, self.dim, wanted)
+        column = (slice(None), None)
+        step = step_size.from_errors(error, steps[column], self.dim, wanted, weight[column])
         step = min(step, LONGEST * math.sqrt(self.dim))
         return self._replace(step=float(np.clip(step, 0.5 * self.step, 1.5 * self.step)))
 

@@ -28,6 +28,10 @@ DENSEST = 200
 """Up to this dimension directions are looked for in the full space."""
 
 
+LEAST_KINSHIP = 1e-9
+"""So that after any number of changes there is something left to compare."""
+
+
 def scales(x: np.ndarray, g: np.ndarray) -> np.ndarray:
     """(var x/var g)^¼ of draws (n, …, dim), one where it can't be told.
 
@@ -44,6 +48,11 @@ def scales(x: np.ndarray, g: np.ndarray) -> np.ndarray:
 def scales_by_chain(x: np.ndarray, g: np.ndarray) -> np.ndarray:
     """The geometric mean over chains of each one's own scales, from (draws, chains, dim)."""
     return np.exp(np.mean(np.log(scales(x, g)), axis=0))
+
+
+def foreseen(dim: int) -> bool:
+    """Whether all metrics of this dimension have one form."""
+    return dim <= SMALL or dim > DENSEST
 
 
 def unit(dim: int) -> Metric:
@@ -90,6 +99,19 @@ def log_scale(frame: Metric) -> float:
     if isinstance(frame, LowRank):
         total += np.sum(np.log1p(frame.stretch))
     return float(total / len(frame.scale))
+
+
+def kinship(before: Metric, now: Metric) -> float:
+    """What the errors of steps in another metric tell of those in this one, between 0 and 1.
+
+    Along some direction the other metric is the wider one, by a factor λ of variances. Steps were
+    √λ as long there as they would be now, and ΔW² ∝ ε⁶: errors may have been λ³ as large.
+    """
+    if isinstance(before, LowRank) or isinstance(now, LowRank):
+        wider = np.linalg.norm(now.inverse(np, before.forward(np, np.eye(len(now.scale)))), 2)
+    else:
+        wider = np.max(before.scale / now.scale)
+    return float(np.clip(wider**-6, LEAST_KINSHIP, 1))
 
 
 def rank(frame: Metric) -> int:

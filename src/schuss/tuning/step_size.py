@@ -28,16 +28,19 @@ def first_step(g: np.ndarray) -> np.ndarray:
     return np.minimum(0.1 * dim / norm, 2.5 * math.sqrt(dim))
 
 
-def from_errors(error: np.ndarray, step: np.ndarray, dim: int, wanted: float) -> float:
+def from_errors(
+    error: np.ndarray, step: np.ndarray, dim: int, wanted: float, weight: np.ndarray | None = None
+) -> float:
     """ε with (ΔW)²/d = wanted on average, from errors (n, chains) of steps (n, 1): ΔW ∝ ε³.
 
-    A few steps without a finite error met a wall, which shorter ones would meet too. Many, and the
-    steps are too long.
+    Steps count by their `weight` (n, 1). A few without a finite error met a wall, which shorter
+    ones would meet too. Many, and the steps are too long.
     """
     known = np.isfinite(error)
     size = np.where(known, np.clip(np.abs(error), None, FAR), FAR)
     counted = known if known.mean() > 1 - WALLS else np.ones_like(known)
-    level = np.mean(size**2 / dim / step**6, where=counted)
+    weight = counted * (1.0 if weight is None else weight)
+    level = np.average(size**2 / dim / step**6, weights=weight)
     return float((max(level, 1e-300) / wanted) ** (-1 / 6))
 
 
