@@ -91,7 +91,7 @@ class Course(Standing):
         for rows in last.steady:
             self.keep(rows)
         if last.steady:
-            self.change(self._refitted(0))
+            self.change(self._refitted(*self.looked_at(self.tuning)))
         if self.compiling is None:
             self.compile_ahead()
 
@@ -164,16 +164,16 @@ class Course(Standing):
     def _retune(self):
         """Metric, step and refreshment length from all draws that count."""
         skip = self.skip()
-        tuned = self._refitted(skip)
+        x, g = self.looked_at(self.tuning, skip)
+        tuned = self._refitted(x, g, skip)
         if tuned.usable:
-            self.steps_tuning[1] *= kinship(self.metric, tuned.metric)
-        x, _ = self.looked_at(self.tuning, skip)
+            fade = np.array([[1.0], [kinship(self.metric, tuned.metric)]])
+            self.steps_tuning = self.steps_tuning * fade
         self.change(self._restepped(tuned, skip).refreshed(x))
         self.note(energy=float(self.energy.mean()))
 
-    def _refitted(self, skip: int) -> Tuned:
-        """The metric from draws of the flow and their gradients, less the first ones."""
-        x, g = self.looked_at(self.tuning, skip)
+    def _refitted(self, x: np.ndarray, g: np.ndarray, skip: int = 0) -> Tuned:
+        """The metric from draws of the flow and their gradients, less the first `skip`."""
         self.judge(x, self.tuning.stack("energy", skip))
         return self.tuned.refitted(x, g, self.effective)
 
@@ -183,7 +183,7 @@ class Course(Standing):
         counted = min(made - made // 10, self.tuning.size - skip)
         error = self.tuning.stack("error")[-counted:]
         wanted = flow.tolerance(self.ess, self.exact)
-        epsilon, weight = self.steps_tuning[:, -counted:]
+        epsilon, weight = self.steps_tuning[:, -counted:, None]
         return tuned.restepped(error, epsilon, weight, wanted)
 
     def _readapt(self):

@@ -54,10 +54,9 @@ class Tuned(NamedTuple):
     def restepped(
         self, error: np.ndarray, epsilon: np.ndarray, weight: np.ndarray, wanted: float
     ) -> "Tuned":
-        """The step by the errors (n, chains) that steps of `epsilon` (n,) in units of x made."""
+        """The step by the errors (n, chains) that steps of `epsilon` (n, 1) in units of x made."""
         steps = epsilon * math.exp(-metric.log_scale(self.metric))
-        column = (slice(None), None)
-        step = step_size.from_errors(error, steps[column], self.dim, wanted, weight[column])
+        step = step_size.from_errors(error, steps, self.dim, wanted, weight)
         step = min(step, LONGEST * math.sqrt(self.dim))
         return self._replace(step=float(np.clip(step, 0.5 * self.step, 1.5 * self.step)))
 

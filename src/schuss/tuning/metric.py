@@ -27,7 +27,6 @@ NO_FORCE = 1e-20
 DENSEST = 200
 """Up to this dimension directions are looked for in the full space."""
 
-
 LEAST_KINSHIP = 1e-9
 """So that after any number of changes there is something left to compare."""
 
