@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import schuss
-from schuss.sampling.cooling import RAW, cooled
+from schuss.sampling.cooling import RAW, cooled, hang_on_few
 
 from .targets import quietly, value_and_grad
 
@@ -51,6 +51,19 @@ def test_far_energies_do_not_overflow():
     given["energy"] = given["energy"] + np.array([1e6, -1e6])
     found = cooled(given, HOT, None)
     assert np.isfinite(found["x"]).all() and len(np.unique(found["number"][:, 0])) > 5
+
+
+def test_hot_draws_hang_on_few_where_a_lower_place_was_met():
+    """Of 4000 states .12 are within 1 of the bottom, which has to be theirs."""
+    energy = hot(4000, 1)["energy"].ravel()
+    assert not hang_on_few(energy, 0.0, HOT)
+    assert hang_on_few(energy, -3.0 / HOT, HOT)
+
+
+def test_hot_draws_hang_on_few_where_few_have_the_weight():
+    energy = hot(4000, 1)["energy"].ravel()
+    energy[:40] -= 12.0 / HOT
+    assert hang_on_few(energy, energy.min(), HOT)
 
 
 def test_a_plane_gives_as_many_draws_as_were_asked_for():

@@ -10,6 +10,9 @@ RAW = 4
 LEAST_SHARE = 0.05
 """(Σw)²/nΣw² of the weights that undo a temperature: ¼ on a Gaussian in the plane at T = 8."""
 
+LEAST_LOW = 0.01
+"""The share of hot states within E₀ + 1 of the lowest energy met: .12 on the same Gaussian."""
+
 
 def log_weights(energy: np.ndarray, temperature: float) -> np.ndarray:
     """log w = −(1 − 1/T)E = −(T − 1)E/T, from the energies E/T of a run at T."""
@@ -41,11 +44,11 @@ def cooled(
 
 
 def hang_on_few(energy: np.ndarray, lowest: float, temperature: float) -> bool:
-    """Whether the draws (n,) of a hot run are too few where the cold density is.
+    """Whether the draws (n,) of a hot run, of energies E/T, are too few where the cold density is.
 
-    Few draws have most of the weight, or the lowest place met outweighs all of them together.
+    Few of them have most of the weight, or few are nearly as low as the lowest place met.
     """
     logs = log_weights(energy, temperature)
-    best = log_weights(np.asarray(lowest), temperature)
     share = float(weight_ess(logs)) / len(logs)
-    return share < LEAST_SHARE or bool(best > np.logaddexp.reduce(logs))
+    low = np.mean((energy - lowest) * temperature < 1)
+    return bool(share < LEAST_SHARE or low < LEAST_LOW)

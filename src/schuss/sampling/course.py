@@ -69,7 +69,8 @@ class Course(Standing):
         else:
             self.energy, self.g = self.field.evaluate(self.x)
             self.gradients["start"] += self.chains
-        self.lowest = float(np.min(self.energy))
+        lowest = np.argmin(self.energy)
+        self.lowest, self.lowest_x = float(self.energy[lowest]), self.x[lowest]
         self.phase = "burn-in"
         self.note()
 

@@ -82,7 +82,10 @@ def _outward(course: Course, x: np.ndarray, g: np.ndarray, dim: int) -> float:
 
 
 def _left_behind(course: Course, kept: dict[str, np.ndarray]) -> float:
-    """The least mass around places out of the draws' reach that chains were at, against theirs."""
+    """The least mass around places out of the draws' reach that chains were at, against theirs.
+
+    Such a place is further out than any draw, or lower: a narrow mode may lie amid a broad one.
+    """
     if not course.passed_mass.size:
         return 0.0
     step = max(kept["energy"].size // SOME, 1)
@@ -92,6 +95,7 @@ def _left_behind(course: Course, kept: dict[str, np.ndarray]) -> float:
     )
     # Places are remembered without a chart, and where there is no temperature.
     energy = energy - potential(np, course.field.chart, x)
+    lowest = energy.min()
     for frame in course.field.chart:
         x, g = frame.forward(np, x), frame.push(np, x, g)
     mean, sd = x.mean(axis=0), x.std(axis=0)
@@ -99,7 +103,8 @@ def _left_behind(course: Course, kept: dict[str, np.ndarray]) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         away, reach = (np.sum(((part - mean) / sd) ** 2, axis=1) for part in (course.passed_x, x))
         share = np.exp(course.passed_mass - log_mass(x, g, energy).value)
-    return float(np.max(share[(away > reach.max()) & (share < MOST)], initial=0.0))
+    beyond = (away > reach.max()) | (course.passed_energy < lowest)
+    return float(np.max(share[beyond & (share < MOST)], initial=0.0))
 
 
 def _kept(course: Course, frozen: bool) -> dict[str, np.ndarray]:

@@ -12,7 +12,8 @@ from schuss.sampling.course import Course
 PLAIN = (
     *("phase", "window", "x", "u", "energy", "g", "step", "length", "gradients", "history"),
     *("adjusted", "refits", "restarted", "ess", "rhat", "divergences", "accepted", "sizes", "thin"),
-    *("local", "knee", "tried", "judged", "lowest", "passed_x", "passed_mass", "steps_tuning"),
+    *("local", "knee", "tried", "judged", "lowest", "lowest_x", "steps_tuning"),
+    *("passed_x", "passed_energy", "passed_mass"),
 )
 """What a run knows besides its draws, by name."""
 

@@ -75,7 +75,7 @@ class Rounds:
         if course.phase not in ("tuning", "adapting"):
             return None
         if course.field.temperature != 1:
-            return _continued(course, course.field.cold(), course.x) if _thin(course) else None
+            return _cooled(course) if _thin(course) else None
         if course.total < self.next or self.changes >= MOST:
             return None
         y, g = _draws(course, "x", "g", look=course.witnesses.of)
@@ -133,14 +133,22 @@ def _begin_again(course: Course, frame: Hierarchical | None, found: Hierarchical
     return _continued(course, field, found.inverse(np, x))
 
 
-def _continued(course: Course, field: Field, x: np.ndarray) -> Course:
+def _cooled(course: Course) -> Course:
+    """The run without its temperature, one of its chains from the lowest place met."""
+    x = course.x.copy()
+    x[np.argmax(course.energy)] = course.lowest_x
+    return _continued(course, course.field.cold(), x, descent=True)
+
+
+def _continued(course: Course, field: Field, x: np.ndarray, descent: bool = False) -> Course:
     """A run in another field that keeps count of what this one took."""
-    new = _anew(course, field, x)
+    new = _anew(course, field, x, descent)
     new.gradients = {"pilot": course.total} | new.gradients
     new.history = list(course.history)
-    new.passed_x, new.passed_mass = course.passed_x, course.passed_mass
+    new.passed_x, new.passed_energy = course.passed_x, course.passed_energy
+    new.passed_mass = course.passed_mass
     return new
 
 
-def _anew(course: Course, field: Field, x: np.ndarray) -> Course:
-    return Course(field, x, exact=course.exact, descent=False, freeze=course.freeze)
+def _anew(course: Course, field: Field, x: np.ndarray, descent: bool = False) -> Course:
+    return Course(field, x, exact=course.exact, descent=descent, freeze=course.freeze)

@@ -40,9 +40,10 @@ class Standing:
         self.phase, self.window = "start", 0
         self.x, self.u, self.energy, self.g = whereabouts.begin(self.rng, x)
         self.metric, self.step, self.length, self.local, self.knee = untuned(self.dim)
-        self.lowest = math.inf  # energy met so far
-        # Where chains were before they were tuned, and what log_mass is at least there.
-        self.passed_x, self.passed_mass = np.empty((0, self.dim)), np.empty(0)
+        self.lowest, self.lowest_x = math.inf, x[0]  # energy met so far, and where
+        # Where chains were before they were tuned, their energy there, and log_mass at least.
+        self.passed_x = np.empty((0, self.dim))
+        self.passed_energy, self.passed_mass = np.empty(0), np.empty(0)
         self.gradients = {"start": 0, "burn-in": 0, "tuning": 0, "adapting": 0, "sampling": 0}
         self.history: list[dict[str, Any]] = []
         self.tuning = Archive(self.chains, self.dim)
@@ -140,7 +141,9 @@ class Standing:
     def follow(self, now: Whereabouts, rows: Rows) -> None:
         """The chains have come along the rows to where they are now."""
         self.x, self.u, self.energy, self.g = now
-        self.lowest = min(self.lowest, float(np.min(rows.energy)))
+        n, chain = np.unravel_index(np.argmin(rows.energy), rows.energy.shape)
+        if rows.energy[n, chain] < self.lowest:
+            self.lowest, self.lowest_x = float(rows.energy[n, chain]), rows.x(n)[chain]
 
     def remember(self, rows: Rows, which: np.ndarray) -> None:
         """Keep where some chains were: at the end the draws must know these places.
@@ -149,8 +152,10 @@ class Standing:
         """
         if which.any() and not self.field.chart and self.field.temperature == 1:
             x, g = rows.x(chains=which), rows.g(chains=which)
-            mass, error = log_mass(x, g, np.asarray(rows.energy[:, which], float))
+            energy = np.asarray(rows.energy[:, which], float)
+            mass, error = log_mass(x, g, energy)
             self.passed_x = np.concatenate([self.passed_x, x[-1]])
+            self.passed_energy = np.concatenate([self.passed_energy, energy[-1]])
             self.passed_mass = np.concatenate([self.passed_mass, mass - error])
 
     def _count(self, rows: Rows):
