@@ -38,6 +38,19 @@ def test_a_narrow_mode_that_chains_were_thrown_out_of(size):
     assert run.stats.left_behind == pytest.approx(1, abs=0.3)
 
 
+def test_a_narrow_mode_amid_a_broad_one():
+    """Half of the mass within 0.03 of the middle: no further out than the draws, but lower."""
+
+    def logdensity(x):
+        square = jnp.sum(x**2)
+        return jnp.logaddexp(-square / 2, -square / 2 / 0.03**2 - 2 * jnp.log(0.03))
+
+    with pytest.warns(schuss.NotConverged, match="a place that the draws don't reach"):
+        run = schuss.sample(logdensity=logdensity, init=np.zeros(2), seed=9, progress=False)
+    assert np.mean(np.sum(run.x**2, axis=-1) < 0.18**2) < 0.05
+    assert run.stats.left_behind == pytest.approx(1, abs=0.3)
+
+
 @pytest.mark.parametrize("kind", ["gaussian", "centred", "mode"])
 def test_nothing_was_left_behind(kind):
     """Also where chains climb out of the neck that the mode of a centred hierarchy is."""

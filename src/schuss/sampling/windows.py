@@ -14,10 +14,10 @@ ADAPTING = (64, 64, 128, 192, 320, 512, 768, 1152)
 
 MOST_TUNING, MOST_ADAPTING = 16, 14
 
-ENOUGH_TO_SWITCH, ENOUGH_TO_FREEZE = 20, 100
+ENOUGH_TO_SWITCH, ENOUGH_TO_FREEZE = 10, 100
 """Smallest effective sample size at which the exact phase begins, and at which all is frozen."""
 
-TYPICAL_TO_SWITCH, MIXED_TO_SWITCH = 150, 2.0
+TYPICAL_TO_SWITCH, MIXED_TO_SWITCH = 75, 2.0
 """The median one that does as well, and the largest R-hat: sizes of few draws may be far too large.
 """
 
