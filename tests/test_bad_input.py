@@ -480,7 +480,7 @@ def test_q(value):
 @pytest.mark.parametrize(
     ("name", "allowed"),
     [
-        ("integrator", "'leapfrog', 'minimal-norm', 'fourth-order'"),
+        ("integrator", "'leapfrog', 'minimal-norm', 'long-step', 'fourth-order'"),
         ("adjust", "None, 'endpoint', 'orbit', 'persistent'"),
         ("weight", "'energy', 'speed', 'time'"),
     ],

@@ -46,7 +46,7 @@ class ESH:
     step_size: the step ε in scaled time, which is the distance a step covers.
     kappa: force divisor κ; None is the paper's d. κ = d − 1 needs no weights.
     refresh: length L over which the velocity is forgotten; None is the deterministic flow.
-    integrator: "leapfrog", "minimal-norm" or "fourth-order".
+    integrator: "leapfrog", "minimal-norm", "long-step" or "fourth-order".
     adjust: None follows the flow as it is. "endpoint" (Metropolis after `steps` steps), "orbit"
         (windows of `steps` points, all of them weighted) and "persistent" (Metropolis in every
         step, needs `refresh`) are exact at any step size.

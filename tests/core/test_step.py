@@ -7,8 +7,8 @@ import pytest
 
 import schuss
 from schuss.core import flow, refresh
-from schuss.core.dynamics import ESH, NEWTON, flip, leap, q_dynamics, start
-from schuss.core.integrators import INTEGRATORS, LEAPFROG
+from schuss.core.dynamics import ESH, NEWTON, flip, leap, q_dynamics, start, work
+from schuss.core.integrators import INTEGRATORS, LEAPFROG, LONG_STEP, MINIMAL_NORM, two_stage
 from schuss.core.kernel import Noise, Point
 
 from .boost import DIGITS, exact_kick
@@ -88,11 +88,10 @@ def run(scheme, steps, point, kappa, dynamics=ESH):
 
 
 @pytest.mark.parametrize(
-    ("name", "order"), [("leapfrog", 2), ("minimal-norm", 2), ("fourth-order", 4)]
+    ("name", "order"), [("leapfrog", 2), ("minimal-norm", 2), ("long-step", 2), ("fourth-order", 4)]
 )
 def test_order_of_convergence(name, order):
     """Over a unit of scaled time, from 32 to 64 steps."""
-    order = {"leapfrog": 2, "minimal-norm": 2, "fourth-order": 4}[name]
     begin, kappa = starts(3, 10), 3.0
     exact = run(INTEGRATORS["fourth-order"], 1024, begin, kappa)
     coarse, fine = (
@@ -174,6 +173,31 @@ def test_minimal_norm_has_the_coefficient_of_mclachlan():
     assert INTEGRATORS["minimal-norm"].kicks[0] == pytest.approx(
         0.5 - c / 12 + 1 / (6 * c), abs=1e-15
     )
+
+
+def error_on_a_gaussian(scheme, length, dim=100):
+    """The mean square of ΔE + (d − 1)Δr over d, of steps of length·√d from 500 draws."""
+    x, u = np.random.default_rng(8).standard_normal((2, 500, dim))
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    gaussian = lambda x: ((x**2).sum(axis=1) / 2, x)  # noqa: E731
+    here = Point(x, u, np.zeros(500), *gaussian(x))
+    there = leap(np, gaussian, ESH, scheme, here, np.asarray(length * dim**0.5), dim - 1.0)
+    return np.mean(work(here, there, dim - 1.0) ** 2) / dim
+
+
+def test_errors_of_third_order_vanish_on_gaussians():
+    """At λ = (3 − √3)/6 errors go with ε⁵, which makes their squares fall by 2¹⁰, not 2⁶."""
+    for kick, power in ((3 - 3**0.5) / 6, 10), (MINIMAL_NORM.kicks[0], 6):
+        coarse, fine = (error_on_a_gaussian(two_stage(kick), h, 2000) for h in (0.2, 0.1))
+        assert np.log2(coarse / fine) == pytest.approx(power, abs=0.5)
+
+
+@pytest.mark.parametrize("length", [1.2, 1.4, 1.6])
+def test_long_steps_err_little_on_gaussians(length):
+    """A fiftieth of the minimal norm's error² at √d and more; the two halves are leapfrogs."""
+    found = error_on_a_gaussian(LONG_STEP, length)
+    assert found < error_on_a_gaussian(MINIMAL_NORM, length) / 50
+    assert found < error_on_a_gaussian(two_stage(0.25), length) / 50
 
 
 @SCHEMES

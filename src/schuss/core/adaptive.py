@@ -6,15 +6,15 @@ step would make the error that is wanted:
     S ← ρS + ξ/ε⁶    T ← ρT + 1    ε ← (S/(T ξ*))^(−1/6),    ξ = (ΔE + κΔr)²/d
 
 within [shrink, grow] times the last one; with both at 1 the step stays. The state holds Sε⁶, which
-can't overflow. A step whose error isn't
-finite or beyond all bounds isn't made: the chain stays and gets a fresh velocity.
+can't overflow. A step whose error isn't finite or beyond all bounds isn't made: the chain stays and
+gets a fresh velocity. Steps have two stages; how much of the kick comes first is a parameter.
 """
 
 import functools
 from typing import Any, NamedTuple
 
 from schuss.core.dynamics import Dynamics, leap, observe, start, work
-from schuss.core.integrators import Integrator
+from schuss.core.integrators import MINIMAL_NORM, two_stage
 from schuss.core.kernel import Info, Kernel, Noise, Point, current, everyone, finite, select
 from schuss.core.refresh import forgetting
 
@@ -36,7 +36,10 @@ class State(NamedTuple):
 
 
 class Params(NamedTuple):
-    """First step, κ, ν²'s exponent 2/L, the error that is wanted, ρ, and the bounds of a change."""
+    """First step, κ, ν²'s exponent 2/L, the error that is wanted, ρ, and the bounds of a change.
+
+    Last the share λ of the first kick.
+    """
 
     step_size: Any
     kappa: Any
@@ -46,10 +49,11 @@ class Params(NamedTuple):
     shrink: Any
     grow: Any
     longest: Any
+    kick: Any = MINIMAL_NORM.kicks[0]
 
 
 @functools.cache
-def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
+def kernel(dynamics: Dynamics) -> Kernel:
     """Build the kernel from what is fixed when it is compiled."""
 
     def init(xp, x, energy, g, noise: Noise, params: Params) -> State:
@@ -60,7 +64,7 @@ def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
 
     def step(xp, grad_fn, state: State, noise: Noise, params: Params) -> tuple[State, Info]:
         here, h, dim = Point(*state[:5]), state.step_size, state.x.shape[-1]
-        there = leap(xp, grad_fn, dynamics, integrator, here, h, params.kappa)
+        there = leap(xp, grad_fn, dynamics, two_stage(params.kick), here, h, params.kappa)
         error = work(here, there, params.kappa)
         sound = finite(xp, there.energy, there.g) & (xp.abs(error) < HOPELESS)
         fresh = here._replace(u=dynamics.velocity(xp, noise.normal))
@@ -90,5 +94,5 @@ def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
         normal=True,
         coarse=True,
         uniforms=0,
-        gradients=integrator.gradients,
+        gradients=MINIMAL_NORM.gradients,
     )

@@ -11,7 +11,7 @@ Hamiltonian by κ, and ΔK for the others, which both take as it is.
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from schuss.core import kick, refresh
 from schuss.core.integrators import Integrator
@@ -119,11 +119,16 @@ def flip(point: Point) -> Point:
     return point._replace(u=-point.u)
 
 
-def prepare(xp, dynamics: Dynamics, u, g, share: float, step_size, kappa):
-    """A kick of a share of the step and its length; back in time it is a kick with −g."""
-    if share < 0:
+def prepare(xp, dynamics: Dynamics, u, g, share: Any, step_size, kappa):
+    """A kick of a share of the step and its length; back in time it is a kick with −g.
+
+    A share that isn't known when the kernel is compiled is positive.
+    """
+    known = isinstance(share, float)
+    if known and share < 0:
         g, share = -g, -share
-    return dynamics.approach(xp, u, g, kappa), step_size if share == 1 else share * step_size
+    h = step_size if known and share == 1 else share * step_size
+    return dynamics.approach(xp, u, g, kappa), h
 
 
 def leap(xp, grad_fn, dynamics: Dynamics, integrator: Integrator, point: Point, step_size, kappa):

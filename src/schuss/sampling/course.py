@@ -18,7 +18,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from schuss.results.checks.evidence import PROPER
-from schuss.sampling import burn_in, exact, flow, windows
+from schuss.sampling import burn_in, flow, windows
 from schuss.sampling.archive import Archive
 from schuss.sampling.field import ROOM
 from schuss.sampling.standing import Standing
@@ -87,12 +87,11 @@ class Course(Standing):
             self.remember(chunk, last.settled)
             self.metric, self.step = last.metric, float(np.median(last.steps))
             self.note(energy=float(chunk.energy.mean()))
-        self.step *= burn_in.NEXT
         self.phase = "tuning"
         for rows in last.steady:
             self.keep(rows)
-        if last.steady:
-            self.change(self._refitted(*self.looked_at(self.tuning)))
+        tuned = self._refitted(*self.looked_at(self.tuning)) if last.steady else self.tuned
+        self.change(tuned.stepping(tuned.step * burn_in.NEXT))
         if self.compiling is None:
             self.compile_ahead()
 
@@ -108,7 +107,7 @@ class Course(Standing):
         self.window += 1
         last = self.window >= windows.MOST_TUNING
         enough = last or windows.tuned(self.seen, self.dim, self.rhat)
-        if enough and (self.exact or self.step < flow.LONG * math.sqrt(self.dim)):
+        if enough and (self.exact or not self.long):
             self._begin_exact()
         elif not self.exact and (self.ess >= self.freeze or last):
             self._freeze()
@@ -118,12 +117,12 @@ class Course(Standing):
         if self.compiling is not None:
             self.compiling.join()
         self.phase, self.window, self.adjusted = "adapting", 0, True
-        self.change(self.tuned._replace(step=self.step * exact.SHORTER))
+        self.change(self.tuned if self.long else self.tuned.leaping())
         self.archive = Archive(self.chains, self.dim)
         self.refits = self.total
 
     def _adapt(self):
-        for more in self._steps(windows.adapting(self.window)):
+        for more in self._steps(windows.adapting(self.window) // self.kernel.gradients):
             if more:
                 yield False
         self._readapt()
@@ -195,9 +194,12 @@ class Course(Standing):
         x, g = self.looked_at(self.archive)
         if len(x) >= 16:
             self.judge(x, energy)
-        tuned = self.tuned.accepted(rate, self.tried[1, self.judged :]).localised(self.tried)
+        tuned = self.tuned.accepted(rate, self.tried[1, self.judged :])
+        tuned = tuned.localised(self.tried) if tuned.long == self.long else tuned
+        if tuned.long != self.long:
+            self.tried = self.tried[:, :0]
         self.judged = self.tried.shape[1]
-        if self.total > 1.3 * self.refits and len(x) >= 64:
+        if self.total > 1.3 * self.refits and len(x) * self.kernel.gradients >= 64:
             earlier = self.looked_at(self.tuning, self.skip())
             every_x, every_g = map(np.concatenate, zip(earlier, (x, g), strict=True))
             tuned = tuned.refitted(every_x, every_g, self.effective).refreshed(x)

@@ -6,17 +6,15 @@ import numpy as np
 
 from schuss.core import local_step, persistent
 from schuss.core.dynamics import ESH
-from schuss.core.integrators import LEAPFROG
+from schuss.core.integrators import LEAPFROG, LONG_STEP
 from schuss.core.kernel import Kernel
 from schuss.core.refresh import amount
 from schuss.sampling.tuned import Tuned
 from schuss.sampling.whereabouts import Whereabouts, within
 
 EXACT = persistent.kernel(ESH, LEAPFROG)
+LONG = persistent.kernel(ESH, LONG_STEP)
 LOCAL = persistent.kernel(ESH, LEAPFROG, local=True)
-
-SHORTER = 0.7
-"""The first step, whose integrator is the leapfrog, in units of the flow's."""
 
 SPREAD = 0.1
 """How much the logarithms of local steps vary."""
@@ -26,8 +24,10 @@ DIVERGED = 1000.0
 
 
 def kernel(tuned: Tuned) -> Kernel:
-    """With local steps or without."""
-    return LOCAL if tuned.local else EXACT
+    """With local steps, or long ones, or neither."""
+    if tuned.local:
+        return LOCAL
+    return LONG if tuned.long else EXACT
 
 
 def params(tuned: Tuned) -> persistent.Params:

@@ -6,20 +6,17 @@ import numpy as np
 
 from schuss.core import adaptive
 from schuss.core.dynamics import ESH
-from schuss.core.integrators import MINIMAL_NORM
+from schuss.core.integrators import LONG_STEP, MINIMAL_NORM
 from schuss.sampling.whereabouts import Whereabouts, within
 from schuss.tuning.metric import Metric
 
-FLOW = adaptive.kernel(ESH, MINIMAL_NORM)
+FLOW = adaptive.kernel(ESH)
 
 TUNING_ERROR = 3e-3
 """Wanted variance of the energy error per dimension."""
 
 FREE_OF_BIAS = 50
 """Effective sample size up to which the flow's bias stays below the scatter of its estimates."""
-
-LONG = 1.0
-"""Steps, in units of √d, from which on the flow goes on unadjusted where it may."""
 
 
 def params(
@@ -30,10 +27,12 @@ def params(
     memory: float = 1.0,
     shrink: float = 1.0,
     grow: float = 1.0,
+    long: bool = False,
 ) -> adaptive.Params:
     """Of a flow whose steps stay as they are, or change within bounds for the error wanted."""
-    longest = 2.5 * math.sqrt(dim)
-    return adaptive.Params(1.0, dim - 1.0, 2 / length, wanted, memory, shrink, grow, longest)
+    longest, scheme = 2.5 * math.sqrt(dim), LONG_STEP if long else MINIMAL_NORM
+    bounds = shrink, grow, longest
+    return adaptive.Params(1.0, dim - 1.0, 2 / length, wanted, memory, *bounds, scheme.kicks[0])
 
 
 def state(

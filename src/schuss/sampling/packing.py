@@ -12,7 +12,7 @@ from schuss.sampling.course import Course
 PLAIN = (
     *("phase", "window", "x", "u", "energy", "g", "step", "length", "gradients", "history"),
     *("adjusted", "refits", "restarted", "ess", "rhat", "divergences", "accepted", "sizes", "thin"),
-    *("local", "knee", "tried", "judged", "lowest", "lowest_x", "steps_tuning"),
+    *("local", "knee", "long", "tried", "judged", "lowest", "lowest_x", "steps_tuning"),
     *("passed_x", "passed_energy", "passed_mass"),
 )
 """What a run knows besides its draws, by name."""

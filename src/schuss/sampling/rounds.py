@@ -21,12 +21,16 @@ from schuss.sampling.cooling import hang_on_few
 from schuss.sampling.course import Course
 from schuss.sampling.field import Field
 from schuss.tuning import reparametrise
+from schuss.tuning.local_mass import log_mass
 
 FIRST_LOOK, MOST = 2000, 4
 """Gradients before the first look, and how often coordinates change at most."""
 
 LEAST_DRAWS = 400
 """Draws of all chains below which nothing is decided."""
+
+NEAR = 1e-3
+"""The distance, in units of the chains' spread, of places that tell how wide a mode is."""
 
 LEAST_GAIN = 0.2
 """The share of the loss that a new map must take away from the present one's."""
@@ -135,9 +139,17 @@ def _begin_again(course: Course, frame: Hierarchical | None, found: Hierarchical
 
 def _cooled(course: Course) -> Course:
     """The run without its temperature, one of its chains from the lowest place met."""
-    x = course.x.copy()
+    x, cold = course.x.copy(), course.field.cold()
     x[np.argmax(course.energy)] = course.lowest_x
-    return _continued(course, course.field.cold(), x, descent=True)
+    new = _continued(course, cold, x, descent=True)
+    # What is typical there, should the chain that begins there be thrown out at once.
+    near = course.lowest_x + NEAR * np.std(course.x, axis=0) * course.u
+    energy, g = cold.evaluate(near)
+    mass, error = log_mass(near, g, energy)
+    new.gradients["pilot"] += course.chains
+    new.passed_x, new.passed_mass = course.lowest_x[None], np.array([mass - error])
+    new.passed_energy = np.array([energy.min() + course.dim / 2])
+    return new
 
 
 def _continued(course: Course, field: Field, x: np.ndarray, descent: bool = False) -> Course:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from schuss.core.kernel import Kernel
 from schuss.sampling import ahead, exact, flow, whereabouts, windows
 from schuss.sampling.archive import Archive
 from schuss.sampling.cooling import cooled
@@ -39,7 +40,7 @@ class Standing:
         self.rng = np.random.default_rng([field.seed, 7])
         self.phase, self.window = "start", 0
         self.x, self.u, self.energy, self.g = whereabouts.begin(self.rng, x)
-        self.metric, self.step, self.length, self.local, self.knee = untuned(self.dim)
+        self._set(untuned(self.dim))
         self.lowest, self.lowest_x = math.inf, x[0]  # energy met so far, and where
         # Where chains were before they were tuned, their energy there, and log_mass at least.
         self.passed_x = np.empty((0, self.dim))
@@ -73,7 +74,7 @@ class Standing:
     @property
     def tuned(self) -> Tuned:
         """What the sampler is tuned to."""
-        return Tuned(self.metric, self.step, self.length, self.local, self.knee)
+        return Tuned(self.metric, self.step, self.length, self.local, self.knee, self.long)
 
     @property
     def total(self) -> int:
@@ -84,6 +85,11 @@ class Standing:
     def exactly(self) -> bool:
         """Whether the sampler is the adjusted one by now."""
         return self.adjusted and self.phase in ("adapting", "sampling")
+
+    @property
+    def kernel(self) -> Kernel:
+        """The present sampler."""
+        return exact.kernel(self.tuned) if self.exactly else flow.FLOW
 
     @property
     def seen(self) -> np.ndarray:
@@ -111,11 +117,12 @@ class Standing:
     def advance(self, count: int, first: int, source: Any) -> Any:
         """Make `count` steps of the present sampler and keep them; the source of the next ones."""
         tuned, state = self.tuned, self.state
+        kernel = self.kernel
         if self.exactly:
-            kernel, params = exact.kernel(tuned), exact.params(tuned)
+            params = exact.params(tuned)
             state = exact.state(self.now, tuned, self.rng) if state is None else state
         else:
-            kernel, params = flow.FLOW, flow.params(tuned.dim, tuned.length)
+            params = flow.params(tuned.dim, tuned.length, long=tuned.long)
             steps = np.full(self.chains, tuned.step)
             state = flow.state(self.now, tuned.metric, steps) if state is None else state
         self.state, source, rows = self.field.advance(
@@ -186,10 +193,14 @@ class Standing:
         before, after = (
             [np.shape(part) for part in frame] for frame in (self.metric, tuned.metric)
         )
-        self.metric, self.step, self.length, self.local, self.knee = tuned
+        other = after != before or tuned.long != self.long
+        self._set(tuned)
         self.state = None
-        if after != before and self.phase == "tuning":
+        if other and self.phase == "tuning":
             self.compile_ahead()
+
+    def _set(self, tuned: Tuned):
+        self.metric, self.step, self.length, self.local, self.knee, self.long = tuned
 
     def compile_ahead(self) -> None:
         """Have the exact phase ready when it begins."""

@@ -7,8 +7,11 @@ import numpy as np
 
 from schuss.tuning import length, metric, slopes, step_size
 
-LONGEST = 1.4
-"""The longest step of the flow, in units of √d."""
+LONG, LONGEST = 1.0, 1.6
+"""Steps, in units of √d, that only what is close to a Gaussian allows, and the longest that pay."""
+
+SHORTER = 0.7
+"""A leapfrog step in units of one with two gradients."""
 
 
 class Tuned(NamedTuple):
@@ -19,6 +22,7 @@ class Tuned(NamedTuple):
     length: float
     local: bool = False  # whether steps are shorter on slopes over e^knee
     knee: float = 0.0
+    long: bool = False  # whether steps are those for what is close to a Gaussian
 
     @property
     def dim(self) -> int:
@@ -58,19 +62,38 @@ class Tuned(NamedTuple):
         steps = epsilon * math.exp(-metric.log_scale(self.metric))
         step = step_size.from_errors(error, steps, self.dim, wanted, weight)
         step = min(step, LONGEST * math.sqrt(self.dim))
-        return self._replace(step=float(np.clip(step, 0.5 * self.step, 1.5 * self.step)))
+        return self.stepping(float(np.clip(step, 0.5 * self.step, 1.5 * self.step)))
+
+    def stepping(self, step: float) -> "Tuned":
+        """With steps of the flow that are as long as this."""
+        return self._replace(step=step, long=step >= LONG * math.sqrt(self.dim))
 
     def accepted(self, rate: float, likely: np.ndarray) -> "Tuned":
         """The step by how often steps were accepted, and how unlike each other they were."""
         wanted = step_size.CAREFUL if self.local else step_size.wanted_acceptance(likely)
-        return self._replace(step=self.step * step_size.from_acceptance(rate, wanted))
+        step = self.step * step_size.from_acceptance(rate, wanted)
+        if not self.long:
+            return self._replace(step=step)
+        step = min(step, LONGEST * math.sqrt(self.dim))
+        tuned = self._replace(step=step)
+        return tuned if step >= LONG * math.sqrt(self.dim) else tuned.leaping()
+
+    def leaping(self) -> "Tuned":
+        """With leapfrog steps in place of those that take two gradients."""
+        return self._replace(step=self.step * SHORTER, long=False)
 
     def refreshed(self, x: np.ndarray) -> "Tuned":
-        """The length of refreshment by the draws (n, chains, dim)."""
-        return self._replace(length=length.refreshment(self.step, x, self.length))
+        """The length of refreshment by the draws (n, chains, dim).
+
+        On a Gaussian √d is enough, while the first draws, of a worse metric, ask for more.
+        """
+        found = length.refreshment(self.step, x, self.length)
+        return self._replace(length=min(found, math.sqrt(self.dim)) if self.long else found)
 
     def localised(self, tried: np.ndarray) -> "Tuned":
         """Local steps where others were refused on steep slopes, and from then on."""
+        if self.long:
+            return self.leaping() if slopes.refused(tried, slopes.MUCH_LESS) else self
         if not self.local and not slopes.refused(tried):
             return self
         return self._replace(local=True, knee=slopes.knee(tried, self.dim))

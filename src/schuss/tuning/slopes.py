@@ -13,6 +13,9 @@ STEEPEST, LESS, LEAST_TRIES = 0.1, 0.95, 500
 """The share of tries from the steepest slopes, how much less often they are accepted than others
 where steps are too long there, and the number of tries to judge by."""
 
+MUCH_LESS = 0.8
+"""The same for steps of √d and more: on a Gaussian .93 as many are accepted on steep slopes."""
+
 KNEE = 1.7
 """The least distance of the knee from the median of log|g|, in units of 1/√d; on a Gaussian log|g|
 has the standard deviation 1/√2d."""
@@ -31,13 +34,13 @@ def tries(g: np.ndarray, acceptance: np.ndarray) -> np.ndarray:
     return np.stack([slope[known], likely[known]])
 
 
-def refused(tried: np.ndarray) -> bool:
+def refused(tried: np.ndarray, less: float = LESS) -> bool:
     """Whether steps from steep slopes are accepted less often than others."""
     slope, likely = tried
     if len(slope) < LEAST_TRIES:
         return False
     steep = slope > np.quantile(slope, 1 - STEEPEST)
-    return bool(steep.any() and likely[steep].mean() < LESS * likely[~steep].mean())
+    return bool(steep.any() and likely[steep].mean() < less * likely[~steep].mean())
 
 
 def knee(tried: np.ndarray, dim: int) -> float:

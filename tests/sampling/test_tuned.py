@@ -1,0 +1,82 @@
+"""Long steps where the target is close to a Gaussian, and leapfrog steps where it isn't."""
+
+import math
+
+import numpy as np
+import pytest
+
+from schuss.problem import pose
+from schuss.sampling import exact
+from schuss.sampling.course import Course
+from schuss.sampling.field import Field
+from schuss.sampling.tuned import LONG, LONGEST, SHORTER, untuned
+from schuss.targets import isotropic
+from schuss.targets.posteriors import eight_schools
+
+DIM = 25
+ROOT = math.sqrt(DIM)
+LONG_ENOUGH = untuned(DIM).stepping(1.3 * LONG * ROOT)
+
+
+def tries(steep, others, count=1000):
+    """A tenth of them on steep slopes, and how likely both kinds are to be accepted."""
+    slope = np.linspace(0, 1, count)
+    return np.stack([slope, np.where(slope > 0.9, steep, others)])
+
+
+def test_steps_of_the_flow_are_long_from_the_root_of_the_dimension_on():
+    assert LONG_ENOUGH.long and not LONG_ENOUGH.stepping(0.99 * LONG * ROOT).long
+    assert exact.kernel(LONG_ENOUGH) is exact.LONG
+    assert exact.kernel(LONG_ENOUGH.leaping()) is exact.EXACT
+
+
+def test_long_steps_have_a_limit():
+    for _ in range(5):
+        tuned = LONG_ENOUGH.accepted(0.999, np.full(10, 0.999))
+    assert tuned.long and tuned.step == pytest.approx(LONGEST * ROOT)
+
+
+def test_steps_that_would_be_short_leap():
+    tuned = LONG_ENOUGH.accepted(0.4, np.full(10, 0.4))
+    assert not tuned.long
+    assert 0.5 * SHORTER * ROOT < tuned.step < SHORTER * LONG * ROOT
+
+
+def test_long_steps_that_are_refused_on_steep_slopes_leap_before_they_are_local():
+    assert LONG_ENOUGH.localised(tries(0.9, 0.98)) == LONG_ENOUGH
+    leaping = LONG_ENOUGH.localised(tries(0.7, 0.98))
+    assert not leaping.long and not leaping.local
+    assert leaping.localised(tries(0.7, 0.98)).local
+
+
+def test_a_velocity_is_forgotten_within_the_root_of_the_dimension():
+    """Draws that hardly move ask for the longest length."""
+    x = np.cumsum(np.random.default_rng(0).standard_normal((200, 4, DIM)), axis=0)
+    length = LONG_ENOUGH.refreshed(x).length
+    assert length == pytest.approx(ROOT)
+    assert LONG_ENOUGH.leaping().refreshed(x).length > 2 * ROOT
+
+
+def run(target, gradients):
+    problem = pose(target, chains=4, seed=0)
+    course = Course(Field.over(problem, 0, 1.0), np.asarray(problem.x, float))
+    for _ in course.run():
+        if course.total >= gradients:
+            break
+    return course
+
+
+def test_a_gaussian_is_sampled_with_long_steps():
+    """E[x²/σ²] to 5 standard errors of the effective draws, which are many a gradient."""
+    target = isotropic(50)
+    course = run(target, 8000)
+    assert course.exactly and course.long
+    assert course.gradients["adapting"] == 2 * 4 * course.archive.size
+    x = course.archive.stack("x")
+    ratio = (x**2).mean(axis=(0, 1)) / target.truth.second_moment
+    assert course.sizes.min() > 0.2 * course.gradients["adapting"]
+    assert np.abs(ratio - 1).max() < 5 * math.sqrt(2 / course.sizes.min())
+
+
+def test_a_posterior_that_is_no_gaussian_is_sampled_with_leapfrog_steps():
+    assert not run(eight_schools(), 3000).long
