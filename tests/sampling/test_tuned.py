@@ -11,7 +11,7 @@ from schuss.sampling.course import Course
 from schuss.sampling.field import Field
 from schuss.sampling.tuned import LONG, LONGEST, SHORTER, untuned
 from schuss.targets import isotropic
-from schuss.targets.posteriors import eight_schools
+from schuss.targets.posteriors import eight_schools, rosenbrock
 
 DIM = 25
 ROOT = math.sqrt(DIM)
@@ -57,9 +57,9 @@ def test_a_velocity_is_forgotten_within_the_root_of_the_dimension():
     assert LONG_ENOUGH.leaping().refreshed(x).length > 2 * ROOT
 
 
-def run(target, gradients):
+def run(target, gradients, *, adjust=True):
     problem = pose(target, chains=4, seed=0)
-    course = Course(Field.over(problem, 0, 1.0), np.asarray(problem.x, float))
+    course = Course(Field.over(problem, 0, 1.0), np.asarray(problem.x, float), exact=adjust)
     for _ in course.run():
         if course.total >= gradients:
             break
@@ -80,3 +80,13 @@ def test_a_gaussian_is_sampled_with_long_steps():
 
 def test_a_posterior_that_is_no_gaussian_is_sampled_with_leapfrog_steps():
     assert not run(eight_schools(), 3000).long
+
+
+@pytest.mark.parametrize(
+    ("target", "gradients", "adjusted"),
+    [(isotropic(50), 2000, False), (rosenbrock(), 8000, False), (eight_schools(), 2000, True)],
+)
+def test_where_the_flow_goes_on_unadjusted(target, gradients, adjusted):
+    """Where steps are long, and where it takes many of them to make a draw."""
+    course = run(target, gradients, adjust=False)
+    assert (course.phase == "adapting") == adjusted == (course.gradients["adapting"] > 0)

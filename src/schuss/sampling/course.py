@@ -8,8 +8,9 @@
     sampling   the same with everything frozen
 
 All decisions are taken here, between calls of a compiled loop, from statistics that the chains
-share. Without `exact` the draws of tuning, and burn-in's last, count too; and where steps are long,
-as they are on targets close to a Gaussian, the flow goes on as it is instead of being adjusted.
+share. Without `exact` the draws of tuning, and burn-in's last, count too; and the flow goes on as
+it is instead of being adjusted where steps are long, as they are on targets close to a Gaussian, or
+where it takes many to make a draw: a flow never has to turn round.
 """
 
 import math
@@ -107,11 +108,15 @@ class Course(Standing):
         self.window += 1
         last = self.window >= windows.MOST_TUNING
         enough = last or windows.tuned(self.seen, self.dim, self.rhat)
-        if enough and (self.exact or not self.long):
+        if enough and (self.exact or not self._better_unadjusted()):
             self._begin_exact()
         elif not self.exact and (self.ess >= self.freeze or last):
             self._freeze()
         yield True
+
+    def _better_unadjusted(self) -> bool:
+        made = self.tuning.size * self.chains
+        return self.long or made > flow.FAR_APART * np.median(self.sizes[: self.dim])
 
     def _begin_exact(self):
         if self.compiling is not None:

@@ -1,4 +1,4 @@
-"""The unadjusted flow as a run uses it: through burn-in and tuning, and on where steps are long."""
+"""The unadjusted flow as a run uses it: through burn-in and tuning, and on where that is better."""
 
 import math
 
@@ -15,8 +15,11 @@ FLOW = adaptive.kernel(ESH)
 TUNING_ERROR = 3e-3
 """Wanted variance of the energy error per dimension."""
 
-FREE_OF_BIAS = 50
+FREE_OF_BIAS = 200
 """Effective sample size up to which the flow's bias stays below the scatter of its estimates."""
+
+FAR_APART = 20
+"""Steps for an effective draw from which on the flow goes on unadjusted where it may."""
 
 
 def params(

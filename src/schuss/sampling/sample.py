@@ -103,9 +103,9 @@ def sample(
         of gradients in all.
     sampler: "auto", or a fixed algorithm such as `schuss.HMC(step_size=0.1)`.
     exact: True unless a fixed sampler says otherwise, and True refuses a fixed one that nothing
-        corrects. With False the draws of tuning count too, and where steps are long the unadjusted
-        flow is sampled on: quicker, with a bias that the energy error keeps below the scatter of
-        the estimates.
+        corrects. With False the draws of tuning count too, and where steps are long, or many make
+        a draw, the unadjusted flow is sampled on: quicker, with a bias that the energy error keeps
+        below the scatter of the estimates.
     checkpoint: a folder, say "run.zarr": a run that was killed goes on there by the same call.
     devices: chains are spread over this many devices (all there are, where they divide evenly).
     keep: "draws", or "moments" for constant memory. thin: keep every so many-th state.
