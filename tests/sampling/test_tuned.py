@@ -90,3 +90,21 @@ def test_where_the_flow_goes_on_unadjusted(target, gradients, adjusted):
     """Where steps are long, and where it takes many of them to make a draw."""
     course = run(target, gradients, adjust=False)
     assert (course.phase == "adapting") == adjusted == (course.gradients["adapting"] > 0)
+
+
+def test_exact_draws_of_a_chain_that_was_far_away_do_not_count():
+    """One chain is thrown 1000 standard deviations out as the exact phase begins."""
+    target = isotropic(50)
+    problem = pose(target, chains=4, seed=0)
+    course = Course(Field.over(problem, 0, 1.0), np.asarray(problem.x, float))
+    thrown = False
+    for _ in course.run():
+        if course.phase == "adapting" and not thrown:
+            x = course.x.copy()
+            x[0] += 1000 / math.sqrt(50)
+            course.x, (course.energy, course.g), course.state = x, course.field.evaluate(x), None
+            thrown = True
+        if course.total >= 20_000:
+            break
+    x = course.archive.stack("x") if course.adapted is None else course.adapted.stack("x")
+    assert np.abs(x).max() < 6

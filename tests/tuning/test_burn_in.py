@@ -85,3 +85,17 @@ def test_settled_where_every_chain_has_been_low():
 def test_where_a_chain_never_comes_down_the_first_half_is_left_out():
     means = np.stack([np.zeros(40), np.full(40, 100.0)], axis=1)
     assert burn_in.settled(means, 1.0) == 20
+
+
+def test_draws_are_left_out_until_the_last_chain_is_home():
+    """Chain 2 comes down from 1e6 within 32 states; others are where they stay."""
+    energy = np.random.default_rng(5).gamma(25, size=(1000, 4))
+    assert burn_in.strayed(energy, 8) == 0
+    energy[:, 2] += 1e6 * np.exp(-np.arange(1000) / 3)
+    assert 32 <= burn_in.strayed(energy, 8) <= 48
+
+
+def test_draws_hardly_ever_begin_far_away():
+    """Of 200 runs that begin in equilibrium none is cut."""
+    rng = np.random.default_rng(6)
+    assert not any(burn_in.strayed(rng.gamma(1.5, size=(100, 4)), 8) for _ in range(200))

@@ -21,9 +21,11 @@ import numpy as np
 from schuss.results.checks.evidence import PROPER
 from schuss.sampling import burn_in, flow, windows
 from schuss.sampling.archive import Archive
+from schuss.sampling.cooling import raw_draws
 from schuss.sampling.field import ROOM
 from schuss.sampling.standing import Standing
 from schuss.sampling.tuned import Tuned
+from schuss.tuning.burn_in import strayed
 from schuss.tuning.descent import descend
 from schuss.tuning.metric import foreseen, kinship
 
@@ -107,7 +109,8 @@ class Course(Standing):
         self._retune()
         self.window += 1
         last = self.window >= windows.MOST_TUNING
-        enough = last or windows.tuned(self.seen, self.dim, self.rhat)
+        seen = self.seen / raw_draws(self.field.temperature)
+        enough = last or windows.tuned(seen, self.dim, self.rhat)
         if enough and (self.exact or not self._better_unadjusted()):
             self._begin_exact()
         elif not self.exact and (self.ess >= self.freeze or last):
@@ -195,6 +198,8 @@ class Course(Standing):
         """The step by acceptance; the metric and the length when there is much more to learn."""
         rate = float(self.accepted[0] / max(self.accepted[1], 1))
         self.accepted = np.zeros(2)
+        if self.archive.size >= 64:
+            self.archive = self.archive.cut(strayed(self.archive.stack("energy"), windows.CHUNK))
         energy = self.archive.stack("energy")
         x, g = self.looked_at(self.archive)
         if len(x) >= 16:

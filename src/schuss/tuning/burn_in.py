@@ -51,8 +51,21 @@ def skipped(energy: np.ndarray, chunk: int) -> int:
 
     From energies (n, chains).
     """
+    first = _unsettled(energy, chunk)
+    return first + (len(energy) - first) // 10
+
+
+def strayed(energy: np.ndarray, chunk: int) -> int:
+    """How many of the first states there were before the last chain came home from far away.
+
+    No chain of draws begins there by chance: 4 standard deviations up, for the mean of a chunk.
+    """
+    return _unsettled(energy, chunk, 2.0)
+
+
+def _unsettled(energy, chunk, spreads=1.0):
+    """The first states, as long as a chain hadn't settled by its energy."""
     chunks = len(energy) // chunk
     means = energy[: chunks * chunk].reshape(chunks, chunk, -1).mean(axis=1)
     spread = float(energy[len(energy) // 2 :].std())
-    first = settled(means, spread) * chunk
-    return first + (len(energy) - first) // 10
+    return settled(means, spreads * spread) * chunk
