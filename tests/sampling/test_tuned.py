@@ -30,6 +30,11 @@ def test_steps_of_the_flow_are_long_from_the_root_of_the_dimension_on():
     assert exact.kernel(LONG_ENOUGH.leaping()) is exact.EXACT
 
 
+def test_long_steps_are_foreseen_where_they_will_stay():
+    assert not LONG_ENOUGH.foreseen.long
+    assert LONG_ENOUGH.stepping(1.5 * LONG * ROOT).foreseen.long
+
+
 def test_long_steps_have_a_limit():
     for _ in range(5):
         tuned = LONG_ENOUGH.accepted(0.999, np.full(10, 0.999))

@@ -64,6 +64,7 @@ class Standing:
         self.thin = 1
         self.wanted_thin: int | None = None
         self.compiling: threading.Thread | None = None
+        self.compiled_long = False  # whether it is the sampler with long steps
         self.limit: int | None = None
 
     @property
@@ -193,7 +194,7 @@ class Standing:
         before, after = (
             [np.shape(part) for part in frame] for frame in (self.metric, tuned.metric)
         )
-        other = after != before or tuned.long != self.long
+        other = after != before or tuned.foreseen.long != self.compiled_long
         self._set(tuned)
         self.state = None
         if other and self.phase == "tuning":
@@ -205,7 +206,9 @@ class Standing:
     def compile_ahead(self) -> None:
         """Have the exact phase ready when it begins."""
         if self.exact:
-            self.compiling = ahead.compiling(self.field, self.now, self.tuned)
+            tuned = self.tuned.foreseen
+            self.compiled_long = tuned.long
+            self.compiling = ahead.compiling(self.field, self.now, tuned)
 
     def note(self, **more: float) -> None:
         """One more line of the history."""

@@ -10,6 +10,9 @@ from schuss.tuning import length, metric, slopes, step_size
 LONG, LONGEST = 1.0, 1.6
 """Steps, in units of √d, that only what is close to a Gaussian allows, and the longest that pay."""
 
+SURELY_LONG = 1.4
+"""Steps that will hardly turn out shorter than √d while tuning goes on."""
+
 SHORTER = 0.7
 """A leapfrog step in units of one with two gradients."""
 
@@ -33,6 +36,11 @@ class Tuned(NamedTuple):
     def epsilon(self) -> float:
         """The step in units of x."""
         return self.step * math.exp(metric.log_scale(self.metric))
+
+    @property
+    def foreseen(self) -> "Tuned":
+        """Which of the exact samplers there will be: not every step that is long now stays so."""
+        return self._replace(long=self.step >= SURELY_LONG * math.sqrt(self.dim))
 
     @property
     def usable(self) -> bool:
