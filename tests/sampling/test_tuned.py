@@ -36,8 +36,9 @@ def test_long_steps_are_foreseen_where_they_will_stay():
 
 
 def test_long_steps_have_a_limit():
+    tuned = LONG_ENOUGH
     for _ in range(5):
-        tuned = LONG_ENOUGH.accepted(0.999, np.full(10, 0.999))
+        tuned = tuned.accepted(0.999, np.full(10, 0.999))
     assert tuned.long and tuned.step == pytest.approx(LONGEST * ROOT)
 
 

@@ -198,9 +198,11 @@ class Course(Standing):
         """The step by acceptance; the metric and the length when there is much more to learn."""
         rate = float(self.accepted[0] / max(self.accepted[1], 1))
         self.accepted = np.zeros(2)
-        if self.archive.size >= 64:
-            self.archive = self.archive.cut(strayed(self.archive.stack("energy"), windows.CHUNK))
         energy = self.archive.stack("energy")
+        first = strayed(energy, windows.CHUNK) if len(energy) >= 64 else 0
+        if first:
+            self.archive = self.archive.cut(first)
+            energy = self.archive.stack("energy")
         x, g = self.looked_at(self.archive)
         if len(x) >= 16:
             self.judge(x, energy)

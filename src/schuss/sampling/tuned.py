@@ -73,7 +73,7 @@ class Tuned(NamedTuple):
         return self.stepping(float(np.clip(step, 0.5 * self.step, 1.5 * self.step)))
 
     def stepping(self, step: float) -> "Tuned":
-        """With steps of the flow that are as long as this."""
+        """With steps of two gradients that are as long as this."""
         return self._replace(step=step, long=step >= LONG * math.sqrt(self.dim))
 
     def accepted(self, rate: float, likely: np.ndarray) -> "Tuned":
@@ -82,9 +82,8 @@ class Tuned(NamedTuple):
         step = self.step * step_size.from_acceptance(rate, wanted)
         if not self.long:
             return self._replace(step=step)
-        step = min(step, LONGEST * math.sqrt(self.dim))
-        tuned = self._replace(step=step)
-        return tuned if step >= LONG * math.sqrt(self.dim) else tuned.leaping()
+        tuned = self.stepping(min(step, LONGEST * math.sqrt(self.dim)))
+        return tuned if tuned.long else tuned.leaping()
 
     def leaping(self) -> "Tuned":
         """With leapfrog steps in place of those that take two gradients."""
