@@ -12,8 +12,8 @@ from schuss.core.kernel import Info, Kernel, Noise, Seen
 class Record(NamedTuple):
     """States along a path, with time along the first axis."""
 
-    seen: Any  # what `show` makes of them
-    info: Info
+    seen: Any
+    info: Any
 
 
 class Kept(NamedTuple):
@@ -68,8 +68,8 @@ class Engine(Protocol):
     ) -> tuple[Any, Any, Record]:
         """Make `count · every` steps after step `first`: the state, the source and a Record.
 
-        `show(xp, job, state)` is what a state shows, `look` unless given. With `room`, what is
-        compiled holds up to so many states and serves every count up to it.
+        `show(xp, job, state, info)` is what is recorded of a step, `told` unless given. With
+        `room`, what is compiled holds up to so many states and serves every count up to it.
         """
         ...
 
@@ -89,6 +89,11 @@ def look(xp, job: Job, state) -> Seen:
     return seen._replace(x=to_x(xp, job.frames, seen.x), energy=energy)
 
 
+def told(xp, job: Job, state, info: Info) -> Record:
+    """All that there is to tell of a step."""
+    return Record(look(xp, job, state), info)
+
+
 class Bare(NamedTuple):
     """A state in the coordinates of its kernel, as it is."""
 
@@ -97,9 +102,17 @@ class Bare(NamedTuple):
     g: Any
 
 
-def bare(xp, job: Job, state) -> Bare:
+class Outcome(NamedTuple):
+    """What a step led to, apart from weights."""
+
+    energy_error: Any
+    acceptance: Any
+    complete: Any
+
+
+def bare(xp, job: Job, state, info: Info) -> Record:
     """Position, energy and gradient, without a change of coordinates for each state."""
-    return Bare(state.x, state.energy, state.g)
+    return Record(Bare(state.x, state.energy, state.g), Outcome(*info[1:]))
 
 
 def step(xp, job: Job, state, noise):

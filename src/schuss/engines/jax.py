@@ -12,7 +12,6 @@ import numpy as np
 from schuss.core.kernel import Noise
 from schuss.engines.engine import (
     Job,
-    Record,
     argument,
     begin,
     check_per_chain,
@@ -21,12 +20,12 @@ from schuss.engines.engine import (
     hashable,
     injected,
     keep,
-    look,
     per_chain,
     step,
     tick,
+    told,
 )
-from schuss.engines.philox import PHILOX, normals
+from schuss.engines.philox import PHILOX, normals, uniforms
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +102,7 @@ class Jax:
             state = jax.tree.map(lambda part: spread(part, self.devices), state)
             state, record = _record(
                 *_static(job),
-                show or look,
+                show or told,
                 room,
                 every,
                 *_traced(job),
@@ -185,7 +184,7 @@ def _noise(job, z, t, starting=False):
         normal = jax.random.normal(key, z.shape, z.dtype)
     if kernel.uniforms:
         shape = (len(z), kernel.uniforms)
-        uniform = jax.random.uniform(jax.random.fold_in(key, 1), shape, z.dtype)
+        uniform = uniforms(job.source, t, shape, z.dtype)
     return Noise(normal, uniform)
 
 
@@ -210,7 +209,7 @@ def _record(kernel, grad_fn, show, room, every, params, source, frames, state, f
         if every > 1:
             carry, _ = jax.lax.scan(advance, carry, length=every - 1)
         state, _, info = carry
-        return state, Record(show(jnp, job, state), info)
+        return state, show(jnp, job, state, info)
 
     def body(k, carry):
         state, rows = carry

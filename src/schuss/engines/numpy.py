@@ -13,10 +13,10 @@ from schuss.engines.engine import (
     flat,
     injected,
     keep,
-    look,
     per_chain,
     step,
     tick,
+    told,
 )
 
 
@@ -66,14 +66,16 @@ class Numpy:
 
     def record(self, job: Job, state, first, count, every, show=None, room=None):
         """Loop and remember."""
-        show, seen, infos, info = show or look, [], [], None
+        show, rows = show or told, []
         with np.errstate(all="ignore"):
             for t in range(first + 1, first + count * every + 1):
                 state, info = step(np, job, state, _noise(job, state.x, t))
                 if (t - first) % every == 0:
-                    seen.append(show(np, job, state))
-                    infos.append(info)
-        stacked = [type(rows[0])(*map(np.stack, zip(*rows, strict=True))) for rows in (seen, infos)]
+                    rows.append(show(np, job, state, info))
+        stacked = (
+            type(parts[0])(*map(np.stack, zip(*parts, strict=True)))
+            for parts in zip(*rows, strict=True)
+        )
         return state, job.source, Record(*stacked)
 
     def collect(self, job: Job, state, kept, first, count, collection):

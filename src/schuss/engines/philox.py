@@ -13,6 +13,9 @@ from jax.extend.random import define_prng_impl
 
 MULTIPLIER, WEYL = 0xD256D193, 0x9E3779B9
 
+APART = 0x5851F42D
+"""Another key from a key, for numbers of another kind."""
+
 SINE = (1.57079632, -0.64596376, 0.079689918, -0.0046741438, 0.0001516717)
 """sin(πf/2)/f as a polynomial in f², interpolated at the Chebyshev points of [0, 1]."""
 
@@ -48,6 +51,16 @@ def normals(key, step, shape):
     return jax.lax.optimization_barrier(radius * _cosine(angle))
 
 
+def uniforms(key, step, shape, dtype):
+    """Numbers between 0 and 1, neither of them among these, for a step of a run."""
+    seed = jax.random.key_data(key)
+    index = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
+    high, low = philox(index, seed[0] ^ step.astype(jnp.uint32), seed[1] ^ jnp.uint32(APART))
+    if dtype == jnp.float32:
+        return ((high >> 9).astype(dtype) + 0.5) * 2.0**-23
+    return (high.astype(dtype) * 2.0**20 + (low >> 12).astype(dtype) + 0.5) * 2.0**-52
+
+
 def _cosine(f):
     """cos πf for −1 ≤ f < 1 to 1e-6: 1 − 2 sin²(πf/2), the sine interpolated in f²."""
     y = f * f
@@ -71,7 +84,7 @@ def _fold_in(key, data):
 
 def _split(key, shape):
     index = jnp.arange(1, 1 + math.prod(shape), dtype=jnp.uint32).reshape(shape)
-    first, second = philox(index, key[0] ^ jnp.uint32(0x5851F42D), key[1])
+    first, second = philox(index, key[0] ^ jnp.uint32(APART), key[1])
     return jnp.stack([first, second], axis=-1)
 
 

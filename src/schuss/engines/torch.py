@@ -21,9 +21,9 @@ from schuss.engines.engine import (
     hashable,
     injected,
     keep,
-    look,
     step,
     tick,
+    told,
 )
 from schuss.engines.modules import check_parameters, evaluation, modules
 
@@ -147,18 +147,19 @@ class Torch:
 
     def record(self, job: Job, state, first, count, every, show=None, room=None):
         """Loop and remember, on the host."""
-        source, show, seen, infos = _fork(job.source), show or look, [], []
+        source, show, rows = _fork(job.source), show or told, []
         with evaluation(job.grad_fn.energy, cache=not self.compile), torch.no_grad():
             advance = self._made(_stepping, state.x, job.kernel, job.grad_fn)
             for t in range(first + 1, first + count * every + 1):
                 noise = _noise(job, source, state.x, t)
                 state, info = advance(state, noise, job.params, job.frames)
                 if (t - first) % every == 0:
-                    seen.append(rebuild(torch.Tensor.cpu, show(xp, job, state)))
-                    infos.append(rebuild(torch.Tensor.cpu, info))
-        stacked = [
-            type(rows[0])(*map(torch.stack, zip(*rows, strict=True))) for rows in (seen, infos)
-        ]
+                    shown = show(xp, job, state, info)
+                    rows.append([rebuild(torch.Tensor.cpu, part) for part in shown])
+        stacked = (
+            type(parts[0])(*map(torch.stack, zip(*parts, strict=True)))
+            for parts in zip(*rows, strict=True)
+        )
         return state, source, Record(*stacked)
 
     def collect(self, job: Job, state, kept, first, count, collection):

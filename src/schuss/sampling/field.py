@@ -145,7 +145,7 @@ class Field:
         state, source, record = self.engine.record(job, state, first, count, 1, bare, ROOM)
         host = self.engine.to_numpy
         z, energy, g = (host(part) for part in record.seen)
-        _, error, acceptance, complete = (host(part) for part in record.info)
+        error, acceptance, complete = (host(part) for part in record.info)
         return state, source, Rows(metric, z, g, energy, error, acceptance, complete)
 
     def _chart(self):
