@@ -7,6 +7,7 @@ from schuss.core import local_step, persistent
 from schuss.core.dynamics import ESH
 from schuss.core.integrators import LEAPFROG
 from schuss.core.kernel import Noise
+from schuss.sampling.exact import EVERYWHERE
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -24,14 +25,42 @@ def test_steps_shorten_past_the_knee(dtype):
 def test_surprise_is_that_of_a_draw():
     """The density of what `draw` makes of a uniform number is du/d(scale)."""
     u = np.linspace(0.001, 0.999, 500)
-    g = np.full((500, 3), 2.0)
-    law = 0.5, 0.3
-    step = 1e-6
-    slope = (local_step.draw(np, g, u + step, *law) - local_step.draw(np, g, u - step, *law)) / (
-        2 * step
+    middle, spread, step = 0.5, 0.3, 1e-6
+    above, here, below = (
+        local_step.draw(np, middle, u + change, spread) for change in (step, 0, -step)
     )
-    density = np.exp(-local_step.surprise(np, local_step.draw(np, g, u, *law), g, *law)) / law[1]
-    np.testing.assert_allclose(density * slope, 1, rtol=1e-5)
+    density = np.exp(-local_step.surprise(np, here, middle, spread)) / spread
+    np.testing.assert_allclose(density * (above - below) / (2 * step), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_local_steps_may_be_the_same_everywhere(dtype):
+    """With the knee out of reach and next to no spread the kernel is the one without local steps.
+
+    20 steps of 50 chains in a funnel, some of them refused.
+    """
+    rng = np.random.default_rng(2)
+    x = rng.standard_normal((50, 4)).astype(dtype)
+    parts = map(dtype, (0.7, 3.0, 3.0, 0.0, 1.0, 0.3, *EVERYWHERE))
+    params = persistent.Params(*parts)._replace(nu=np.sqrt(np.expm1(dtype(0.3)) / 4))
+    local, plain = (persistent.kernel(ESH, LEAPFROG, local=local) for local in (True, False))
+
+    def noise():
+        return Noise(rng.standard_normal((50, 4)).astype(dtype), rng.random((50, 2), dtype))
+
+    first = noise()
+    states = [kernel.init(np, x, *funnel(x), first, params) for kernel in (local, plain)]
+    refused = 0
+    for _ in range(20):
+        drawn = noise()
+        (one, told), (other, _) = (
+            kernel.step(np, funnel, state, drawn, params)
+            for kernel, state in zip((local, plain), states, strict=True)
+        )
+        for part in ("x", "u", "to_x", "to_u", "count", "s"):
+            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+        states, refused = [one, other], refused + np.sum(told.acceptance < drawn.uniform[:, 0])
+    assert refused > 20 and one.x.dtype == dtype
 
 
 def funnel(x):

@@ -9,7 +9,7 @@ from schuss.problem import pose
 from schuss.sampling import exact
 from schuss.sampling.course import Course
 from schuss.sampling.field import Field
-from schuss.sampling.tuned import LONG, LONGEST, SHORTER, untuned
+from schuss.sampling.tuned import LONG, LONGEST, SHORTER, SMALL, untuned
 from schuss.targets import isotropic
 from schuss.targets.posteriors import eight_schools, rosenbrock
 
@@ -28,6 +28,13 @@ def test_steps_of_the_flow_are_long_from_the_root_of_the_dimension_on():
     assert LONG_ENOUGH.long and not LONG_ENOUGH.stepping(0.99 * LONG * ROOT).long
     assert exact.kernel(LONG_ENOUGH) is exact.LONG
     assert exact.kernel(LONG_ENOUGH.leaping()) is exact.EXACT
+
+
+def test_in_few_dimensions_one_kernel_serves_for_all_steps():
+    small = untuned(SMALL).stepping(2 * LONG * math.sqrt(SMALL))
+    assert not small.long
+    assert exact.kernel(small) is exact.kernel(small._replace(local=True)) is exact.LOCAL
+    assert exact.kernel(untuned(SMALL + 1)) is exact.EXACT
 
 
 def test_long_steps_are_foreseen_where_they_will_stay():

@@ -24,12 +24,12 @@ def shortening(xp, g, knee):
     return -xp.logaddexp(SHARPNESS * steepness, xp.zeros_like(steepness)) / SHARPNESS
 
 
-def draw(xp, g, uniform, knee, spread):
-    """log(h/ε) from its density, by one uniform number for each chain."""
-    return shortening(xp, g, knee) + spread * (xp.log(uniform) - xp.log1p(-uniform))
+def draw(xp, middle, uniform, spread):
+    """log(h/ε) from the density around `middle`, by one uniform number for each chain."""
+    return middle + spread * (xp.log(uniform) - xp.log1p(-uniform))
 
 
-def surprise(xp, scale, g, knee, spread):
+def surprise(xp, scale, middle, spread):
     """−log p(h | x) up to a constant."""
-    y = (scale - shortening(xp, g, knee)) / spread
+    y = (scale - middle) / spread
     return y + 2 * xp.logaddexp(-y, xp.zeros_like(y))

@@ -37,6 +37,7 @@ class State(NamedTuple):
     count: Any  # steps of this lookahead so far
     s: Any
     scale: Any  # log h/ε of this lookahead's steps
+    middle: Any  # of the density that it was drawn from
 
 
 class Params(NamedTuple):
@@ -61,14 +62,18 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
 
     def init(xp, x, energy, g, noise: Noise, params: Params) -> State:
         here = start(xp, dynamics, x, energy, g, noise.normal)
-        s, scale = 2 * noise.uniform[:, 0] - 1, xp.zeros_like(energy)
+        s, nothing = 2 * noise.uniform[:, 0] - 1, xp.zeros_like(energy)
+        scale = middle = nothing
         if local:
-            scale = local_step.draw(xp, g, noise.uniform[:, 1], params.knee, params.spread)
-        return State(*here, *here, count=xp.zeros_like(energy), s=s, scale=scale)
+            middle = local_step.shortening(xp, g, params.knee)
+            scale = local_step.draw(xp, middle, noise.uniform[:, 1], params.spread)
+        return State(*here, *here, count=nothing, s=s, scale=scale, middle=middle)
 
     def step(xp, grad_fn, state: State, noise: Noise, params: Params) -> tuple[State, Info]:
         here, there = Point(*state[:5]), Point(*state[5:10])
-        h, slide, nu, scale = params.step_size, params.slide, params.nu, state.scale
+        h, slide, nu = params.step_size, params.slide, params.nu
+        scale = state.scale
+        middle = ahead = state.middle
         if local:
             h, slide = (xp.exp(scale) * part for part in (h, slide))
             nu = forgetting(xp, slide, state.x.shape[-1])
@@ -76,9 +81,11 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
         count = state.count + 1
         error = work(here, there, params.volume)
         if local:
-            law = params.knee, params.spread
-            error = error + local_step.surprise(xp, scale, there.g, *law)
-            error = error - local_step.surprise(xp, scale, here.g, *law)
+            ahead = local_step.shortening(xp, there.g, params.knee)
+            after, before = (
+                local_step.surprise(xp, scale, place, params.spread) for place in (ahead, middle)
+            )
+            error = error + (after - before)
         error = xp.where(xp.isfinite(error), error, xp.full_like(error, float("inf")))
 
         level = xp.log(xp.abs(state.s)) + error
@@ -94,7 +101,8 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
         s = state.s * xp.where(accepted, xp.exp(error), xp.ones_like(error))
         s = xp.where(complete, _slide(xp, s, noise.uniform[:, 0], slide), s)
         if local:
-            drawn = local_step.draw(xp, here.g, noise.uniform[:, 1], params.knee, params.spread)
+            middle = xp.where(accepted, ahead, middle)
+            drawn = local_step.draw(xp, middle, noise.uniform[:, 1], params.spread)
             scale = xp.where(complete, drawn, scale)
         first = state.count == 0
         nothing = xp.zeros_like(error)
@@ -105,7 +113,7 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
             complete,
         )
         count = xp.where(complete, xp.zeros_like(count), count)
-        return State(*here, *there, count=count, s=s, scale=scale), info
+        return State(*here, *there, count=count, s=s, scale=scale, middle=middle), info
 
     return Kernel(
         init,

@@ -19,13 +19,19 @@ LOCAL = persistent.kernel(ESH, LEAPFROG, local=True)
 SPREAD = 0.1
 """How much the logarithms of local steps vary."""
 
+EVERYWHERE = math.inf, 1e-20
+"""Knee and spread of local steps that are the same everywhere."""
+
 DIVERGED = 1000.0
 """A step with a larger energy error has diverged."""
 
 
 def kernel(tuned: Tuned) -> Kernel:
-    """With local steps, or long ones, or neither."""
-    if tuned.local:
+    """With long steps, or local ones, or neither.
+
+    In few dimensions runs take less time than compilers, so that one kernel serves for all steps.
+    """
+    if tuned.local or tuned.small:
         return LOCAL
     return LONG if tuned.long else EXACT
 
@@ -36,14 +42,22 @@ def params(tuned: Tuned) -> persistent.Params:
     noise = amount(tuned.step, tuned.length, tuned.dim)
     looks = float(math.floor(0.5 / ratio))
     kappa = tuned.dim - 1.0
-    return persistent.Params(tuned.step, kappa, kappa, noise, looks, 2 * ratio, tuned.knee, SPREAD)
+    return persistent.Params(tuned.step, kappa, kappa, noise, looks, 2 * ratio, *_law(tuned))
 
 
 def state(now: Whereabouts, tuned: Tuned, rng: np.random.Generator) -> persistent.State:
     """Chains at the beginning of a lookahead, with slice variables drawn afresh."""
     here = within(now, tuned.metric)
-    nothing = scale = np.zeros(len(now.x))
+    nothing = np.zeros(len(now.x))
+    scale = middle = nothing
     s = rng.uniform(-1, 1, len(now.x))
-    if tuned.local:
-        scale = local_step.draw(np, here.g, rng.uniform(size=len(now.x)), tuned.knee, SPREAD)
-    return persistent.State(*here, *here, nothing, s, scale)
+    if kernel(tuned) is LOCAL:
+        knee, spread = _law(tuned)
+        with np.errstate(divide="ignore"):
+            middle = local_step.shortening(np, here.g, knee)
+        scale = local_step.draw(np, middle, rng.uniform(size=len(now.x)), spread)
+    return persistent.State(*here, *here, nothing, s, scale, middle)
+
+
+def _law(tuned):
+    return (tuned.knee, SPREAD) if tuned.local else EVERYWHERE

@@ -13,6 +13,9 @@ LONG, LONGEST = 1.0, 1.6
 SURELY_LONG = 1.4
 """Steps that will hardly turn out shorter than √d while tuning goes on."""
 
+SMALL = 16
+"""Dimensions up to which there are no long steps, which would want a kernel of their own."""
+
 SHORTER = 0.7
 """A leapfrog step in units of one with two gradients."""
 
@@ -33,6 +36,11 @@ class Tuned(NamedTuple):
         return len(self.metric.scale)
 
     @property
+    def small(self) -> bool:
+        """Whether there are few coordinates."""
+        return self.dim <= SMALL
+
+    @property
     def epsilon(self) -> float:
         """The step in units of x."""
         return self.step * math.exp(metric.log_scale(self.metric))
@@ -40,7 +48,7 @@ class Tuned(NamedTuple):
     @property
     def foreseen(self) -> "Tuned":
         """Which of the exact samplers there will be: not every step that is long now stays so."""
-        return self._replace(long=self.step >= SURELY_LONG * math.sqrt(self.dim))
+        return self._replace(long=self.long and self.step >= SURELY_LONG * math.sqrt(self.dim))
 
     @property
     def usable(self) -> bool:
@@ -74,7 +82,8 @@ class Tuned(NamedTuple):
 
     def stepping(self, step: float) -> "Tuned":
         """With steps of two gradients that are as long as this."""
-        return self._replace(step=step, long=step >= LONG * math.sqrt(self.dim))
+        long = not self.small and step >= LONG * math.sqrt(self.dim)
+        return self._replace(step=step, long=long)
 
     def accepted(self, rate: float, likely: np.ndarray) -> "Tuned":
         """The step by how often steps were accepted, and how unlike each other they were."""
