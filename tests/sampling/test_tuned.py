@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from schuss.problem import pose
 from schuss.sampling import exact
@@ -15,7 +16,7 @@ from schuss.targets.posteriors import eight_schools, rosenbrock
 
 DIM = 25
 ROOT = math.sqrt(DIM)
-LONG_ENOUGH = untuned(DIM).stepping(1.3 * LONG * ROOT)
+LONG_ENOUGH = untuned(DIM).stepping(1.1 * LONG * ROOT)
 
 
 def tries(steep, others, count=1000):
@@ -47,6 +48,24 @@ def test_long_steps_have_a_limit():
     for _ in range(5):
         tuned = tuned.accepted(0.999, np.full(10, 0.999))
     assert tuned.long and tuned.step == pytest.approx(LONGEST * ROOT)
+
+
+@pytest.mark.parametrize("made", [0.5, 1.0, 2.0])
+def test_the_first_exact_step_follows_from_the_errors_of_the_flow(made):
+    """Errors N(s²/2, s²), s = −2Φ⁻¹(.45), are those of steps accepted nine times out of ten.
+
+    They were made by steps of `made` in units of the present one. 200 000 of them know the factor
+    to a tenth of a percent.
+    """
+    tuned = untuned(DIM).stepping(1.5)
+    epsilon = np.full((50_000, 1), made * tuned.epsilon)
+    for times in (1, 4):
+        s = -2 * norm.ppf(0.45) * times
+        error = norm.rvs(s**2 / 2, s, (50_000, 4), random_state=0) * made**3
+        found = tuned.adjusted(error, epsilon, np.ones_like(epsilon))
+        want = SHORTER * tuned.step * times ** (-1 / 3)
+        assert not found.long and found.step == pytest.approx(want, rel=0.005)
+        assert LONG_ENOUGH.adjusted(error, epsilon, np.ones_like(epsilon)) is LONG_ENOUGH
 
 
 def test_steps_that_would_be_short_leap():

@@ -127,3 +127,18 @@ def test_first_steps():
     """A tenth of d/|g|, and no more than 2.5√d where there is hardly a force."""
     g = np.array([[3.0, 4.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [1e-9, 0.0, 0.0, 0.0]])
     np.testing.assert_allclose(step_size.first_step(g), [0.1 * 4 / 5, 5.0, 5.0])
+
+
+def test_errors_say_how_often_steps_would_be_accepted():
+    """E min(1, e^(−W)) = 2Φ(−s/2) for W ~ N(s²/2, s²): 400 000 of them, 5 sigma."""
+    for s in (0.1, 1.0, 3.0):
+        error = norm.rvs(s**2 / 2, s, (100_000, 4), random_state=0)
+        found = step_size.acceptance(error, np.ones((len(error), 1)))
+        assert found == pytest.approx(2 * norm.cdf(-s / 2), abs=5 * 0.5 / 400_000**0.5)
+
+
+@pytest.mark.parametrize("wild", [np.nan, np.inf, 1e30])
+def test_steps_to_where_there_is_no_energy_would_be_refused(wild):
+    error, weight = np.zeros((4, 2)), np.array([[1.0], [1.0], [2.0], [0.0]])
+    error[1] = error[3] = wild
+    assert step_size.acceptance(error, weight) == pytest.approx(0.75)

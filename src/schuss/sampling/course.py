@@ -125,7 +125,7 @@ class Course(Standing):
         if self.compiling is not None:
             self.compiling.join()
         self.phase, self.window, self.adjusted = "adapting", 0, True
-        self.change(self.tuned if self.long else self.tuned.leaping())
+        self.change(self.tuned.adjusted(*self._errors(self.skip())))
         self.archive = Archive(self.chains, self.dim)
         self.refits = self.total
 
@@ -186,13 +186,15 @@ class Course(Standing):
         return self.tuned.refitted(x, g, self.effective)
 
     def _restepped(self, tuned: Tuned, skip: int) -> Tuned:
-        """The step of the flow by the errors that steps of tuning made, but the first tenth."""
+        """The step of the flow by the errors that steps of tuning made."""
+        return tuned.restepped(*self._errors(skip), flow.tolerance(self.ess, self.exact))
+
+    def _errors(self, skip: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Errors of steps of tuning but the first tenth, their ε, and how much they count."""
         made = self.steps_tuning.shape[1]
         counted = min(made - made // 10, self.tuning.size - skip)
-        error = self.tuning.stack("error")[-counted:]
-        wanted = flow.tolerance(self.ess, self.exact)
         epsilon, weight = self.steps_tuning[:, -counted:, None]
-        return tuned.restepped(error, epsilon, weight, wanted)
+        return self.tuning.stack("error")[-counted:], epsilon, weight
 
     def _readapt(self):
         """The step by acceptance; the metric and the length when there is much more to learn."""

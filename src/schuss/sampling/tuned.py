@@ -7,17 +7,17 @@ import numpy as np
 
 from schuss.tuning import length, metric, slopes, step_size
 
-LONG, LONGEST = 1.0, 1.6
+LONG, LONGEST = 1.2, 1.6
 """Steps, in units of √d, that only what is close to a Gaussian allows, and the longest that pay."""
 
 SURELY_LONG = 1.4
-"""Steps that will hardly turn out shorter than √d while tuning goes on."""
+"""Steps that will hardly turn out shorter than long ones while tuning goes on."""
 
 SMALL = 16
 """Dimensions up to which there are no long steps, which would want a kernel of their own."""
 
-SHORTER = 0.7
-"""A leapfrog step in units of one with two gradients."""
+SHORTER = 0.65
+"""A leapfrog step in units of one with two gradients that is accepted as often."""
 
 
 class Tuned(NamedTuple):
@@ -97,6 +97,14 @@ class Tuned(NamedTuple):
     def leaping(self) -> "Tuned":
         """With leapfrog steps in place of those that take two gradients."""
         return self._replace(step=self.step * SHORTER, long=False)
+
+    def adjusted(self, error: np.ndarray, epsilon: np.ndarray, weight: np.ndarray) -> "Tuned":
+        """For the exact sampler, by what steps of the flow led to, given as in `restepped`."""
+        if self.long:
+            return self
+        rate = step_size.acceptance(error * (self.epsilon / epsilon) ** 3, weight)
+        factor = step_size.from_acceptance(rate, bounds=(0.5, 2.0))
+        return self._replace(step=self.step * factor).leaping()
 
     def refreshed(self, x: np.ndarray) -> "Tuned":
         """The length of refreshment by the draws (n, chains, dim).

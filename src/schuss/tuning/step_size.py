@@ -54,8 +54,14 @@ def wanted_acceptance(likely: np.ndarray) -> float:
     return float(CAREFUL + even * (BOLD - CAREFUL))
 
 
-def from_acceptance(rate: float, target: float = CAREFUL) -> float:
+def from_acceptance(rate: float, target: float = CAREFUL, bounds=(0.6, 1.6)) -> float:
     """The factor by which ε changes. Errors ∝ ε³, and Φ⁻¹(a/2) is in proportion to them."""
     rate = min(max(rate, 1e-6), 1 - 1e-6)
     factor = (ndtri(target / 2) / ndtri(rate / 2)) ** (1 / 3)
-    return float(np.clip(factor, 0.6, 1.6))
+    return float(np.clip(factor, *bounds))
+
+
+def acceptance(error: np.ndarray, weight: np.ndarray) -> float:
+    """How often steps with these errors (n, chains) would be accepted; they count by `weight`."""
+    likely = np.where(np.isfinite(error), np.exp(-np.clip(error, 0, FAR)), 0.0)
+    return float(np.average(likely, weights=np.broadcast_to(weight, error.shape)))
