@@ -216,10 +216,9 @@ and what a look shows counts from there on. Where tuning is a share of the run, 
 every budget of a doubling grid. A dash is what wasn't run; not run at all: {missing}.
 
 The page is put together of runs on two machines, and peers were run once. Ours are all of one
-sampler; since then it leaves out the first exact draws where a chain comes home late, as it hardly
-ever does, and tunes longer in the plane: banana, mog and hierarchical-regression from far are of
-after that. Medians of 20 seeds scatter: where b²max falls slowly, as on stochastic-volatility and
-brownian, by a factor of two or three.
+sampler but for item-response from mode and equal, which are of an earlier one. Medians of 20 seeds
+scatter: where b²max falls slowly, as on stochastic-volatility and brownian, by a factor of two or
+three.
 
 A silent failure is a run of ours with b²max > 0.1 and a verdict that says nothing; a start where no
 chain has a finite energy is refused, which counts as told. On the funnel right draws can miss by
