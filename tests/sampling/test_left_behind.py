@@ -9,6 +9,7 @@ import pytest
 
 import schuss
 from schuss.sampling.gather import _left_behind
+from schuss.sampling.places import Places
 from schuss.tuning.local_mass import log_mass
 
 DIM = 20
@@ -52,12 +53,8 @@ def test_a_narrow_mode_amid_a_broad_one(lower, share):
     place = np.random.default_rng(3).standard_normal((8, 2)) * 0.03
     energy = (place**2).sum(axis=-1) / 2 / 0.03**2 + 2 * np.log(0.03)
     mass, error = log_mass(place, place / 0.03**2, energy)
-    course = SimpleNamespace(
-        passed_x=place[-1:],
-        passed_energy=energy[-1:] if lower else np.array([1.0]),
-        passed_mass=np.array([mass - error]),
-        field=SimpleNamespace(chart=()),
-    )
+    passed = Places(place[-1:], energy[-1:] if lower else np.array([1.0]), np.array([mass - error]))
+    course = SimpleNamespace(passed=passed, field=SimpleNamespace(chart=()))
     assert _left_behind(course, kept) == pytest.approx(share, abs=0.1)
 
 

@@ -86,7 +86,8 @@ def _left_behind(course: Course, kept: dict[str, np.ndarray]) -> float:
 
     Such a place is further out than any draw, or lower: a narrow mode may lie amid a broad one.
     """
-    if not course.passed_mass.size:
+    passed = course.passed
+    if not passed.mass.size:
         return 0.0
     step = max(kept["energy"].size // SOME, 1)
     x, g, energy = (
@@ -101,9 +102,9 @@ def _left_behind(course: Course, kept: dict[str, np.ndarray]) -> float:
     mean, sd = x.mean(axis=0), x.std(axis=0)
     sd = np.where(sd > 0, sd, 1.0)
     with np.errstate(over="ignore", invalid="ignore"):
-        away, reach = (np.sum(((part - mean) / sd) ** 2, axis=1) for part in (course.passed_x, x))
-        share = np.exp(course.passed_mass - log_mass(x, g, energy).value)
-    beyond = (away > reach.max()) | (course.passed_energy < lowest)
+        away, reach = (np.sum(((part - mean) / sd) ** 2, axis=1) for part in (passed.x, x))
+        share = np.exp(passed.mass - log_mass(x, g, energy).value)
+    beyond = (away > reach.max()) | (passed.energy < lowest)
     return float(np.max(share[beyond & (share < MOST)], initial=0.0))
 
 

@@ -8,12 +8,12 @@ from schuss.coordinates import Diagonal, LowRank
 from schuss.core import adaptive, persistent
 from schuss.sampling.archive import Archive
 from schuss.sampling.course import Course
+from schuss.sampling.places import Places
 
 PLAIN = (
     *("phase", "window", "x", "u", "energy", "g", "step", "length", "gradients", "history"),
     *("adjusted", "refits", "restarted", "ess", "rhat", "divergences", "accepted", "sizes", "thin"),
     *("local", "knee", "long", "tried", "judged", "lowest", "lowest_x", "steps_tuning"),
-    *("passed_x", "passed_energy", "passed_mass"),
 )
 """What a run knows besides its draws, by name."""
 
@@ -24,6 +24,7 @@ def pack(course: Course, skip: int = 0) -> dict[str, Any]:
     packed["rng"] = course.rng.bit_generator.state
     packed["metric"] = type(course.metric).__name__
     packed.update({f"metric.{k}": part for k, part in enumerate(course.metric)})
+    packed.update({f"passed.{k}": part for k, part in enumerate(course.passed)})
     host = course.field.engine.to_numpy
     state = () if course.state is None else tuple(host(part) for part in course.state)
     packed["state"] = len(state)
@@ -45,6 +46,7 @@ def unpack(course: Course, packed: dict[str, Any], rows: dict[str, np.ndarray] |
     course.rng.bit_generator.state = packed["rng"]
     kind = {"Diagonal": Diagonal, "LowRank": LowRank}[packed["metric"]]
     course.metric = kind(*(packed[f"metric.{k}"] for k in range(len(kind._fields))))
+    course.passed = Places(*(packed[f"passed.{k}"] for k in range(len(Places._fields))))
     parts = [packed[f"state.{k}"] for k in range(packed["state"])]
     kind = persistent.State if course.exactly else adaptive.State
     course.state = kind(*parts) if parts else None

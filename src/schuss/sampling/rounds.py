@@ -20,6 +20,7 @@ from schuss.sampling import packing
 from schuss.sampling.cooling import hang_on_few
 from schuss.sampling.course import Course
 from schuss.sampling.field import Field
+from schuss.sampling.places import Places
 from schuss.tuning import reparametrise
 from schuss.tuning.local_mass import log_mass
 
@@ -147,8 +148,8 @@ def _cooled(course: Course) -> Course:
     energy, g = cold.evaluate(near)
     mass, error = log_mass(near, g, energy)
     new.gradients["pilot"] += course.chains
-    new.passed_x, new.passed_mass = course.lowest_x[None], np.array([mass - error])
-    new.passed_energy = np.array([energy.min() + course.dim / 2])
+    typical = np.array([energy.min() + course.dim / 2])
+    new.passed = Places(course.lowest_x[None], typical, np.array([mass - error]))
     return new
 
 
@@ -157,8 +158,7 @@ def _continued(course: Course, field: Field, x: np.ndarray, descent: bool = Fals
     new = _anew(course, field, x, descent)
     new.gradients = {"pilot": course.total} | new.gradients
     new.history = list(course.history)
-    new.passed_x, new.passed_energy = course.passed_x, course.passed_energy
-    new.passed_mass = course.passed_mass
+    new.passed = course.passed
     return new
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from schuss.core.kernel import Kernel
-from schuss.sampling import ahead, exact, flow, whereabouts, windows
+from schuss.sampling import ahead, exact, flow, places, whereabouts, windows
 from schuss.sampling.archive import Archive
 from schuss.sampling.cooling import cooled
 from schuss.sampling.field import Field, Rows
@@ -16,7 +16,6 @@ from schuss.sampling.whereabouts import Whereabouts
 from schuss.sampling.witnesses import Witnesses
 from schuss.tuning import slopes
 from schuss.tuning.burn_in import skipped
-from schuss.tuning.local_mass import log_mass
 
 
 class Standing:
@@ -42,9 +41,7 @@ class Standing:
         self.x, self.u, self.energy, self.g = whereabouts.begin(self.rng, x)
         self._set(untuned(self.dim))
         self.lowest, self.lowest_x = math.inf, x[0]  # energy met so far, and where
-        # Where chains were before they were tuned, their energy there, and log_mass at least.
-        self.passed_x = np.empty((0, self.dim))
-        self.passed_energy, self.passed_mass = np.empty(0), np.empty(0)
+        self.passed = places.nowhere(self.dim)
         self.gradients = {"start": 0, "burn-in": 0, "tuning": 0, "adapting": 0, "sampling": 0}
         self.history: list[dict[str, Any]] = []
         self.tuning = Archive(self.chains, self.dim)
@@ -159,12 +156,9 @@ class Standing:
         On a chart masses are others, and in the heat chains go where no draw will be.
         """
         if which.any() and not self.field.chart and self.field.temperature == 1:
-            x, g = rows.x(chains=which), rows.g(chains=which)
             energy = np.asarray(rows.energy[:, which], float)
-            mass, error = log_mass(x, g, energy)
-            self.passed_x = np.concatenate([self.passed_x, x[-1]])
-            self.passed_energy = np.concatenate([self.passed_energy, energy[-1]])
-            self.passed_mass = np.concatenate([self.passed_mass, mass - error])
+            found = places.last(rows.x(chains=which), rows.g(chains=which), energy)
+            self.passed = self.passed.joined(found)
 
     def _count(self, rows: Rows):
         """What exact steps tell: divergences, acceptance, and slopes while these may matter."""
