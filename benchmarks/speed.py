@@ -252,16 +252,17 @@ def sample_rows():
         ("Brownian, 32-D", targets.get("brownian"), 1.5),
     )
     for (name, target, goal), exact in itertools.product(cases, (True, False)):
-        seconds, gradients = sampling(target, exact)
+        step, base, gradients = sampling(target, exact)
+        seconds, _ = compare(step, base, 40)
         case = f"sample, {name}, {'exact' if exact else 'unadjusted'}: gradient of a chain"
         rows.append(row(case, "jax", device, seconds, None, goal, gradients, True))
     target = targets.get("sparse-logistic")
     for chains in (8, 64):
-        seconds, gradients = sampling(target, True, chains, calls=10)
-        alone = statistics.median(bare_gradient(target, chains) for _ in range(5))
+        step, base, gradients = sampling(target, True, chains)
+        times = compare(step, base, 20, budget=10.0)
         many = "" if chains == 8 else f", {chains} chains"
         case = f"sample, sparse logistic, 51-D{many}, exact: gradient/bare energy and gradient"
-        rows.append(row(case, "jax", device, seconds / gradients, alone, 1.15, 1))
+        rows.append(row(case, "jax", device, *times, 1.15, gradients))
     return rows
 
 
@@ -296,8 +297,13 @@ def first_rows():
     return rows
 
 
-def sampling(target, exact, chains=8, calls=40):
-    """Median seconds of a call of the frozen loop with all that is done on the host."""
+def sampling(target, exact, chains=8, calls=10):
+    """Calls of the frozen loop with all that is done on the host, and as many bare gradients.
+
+    Each a function, and the number of gradients.
+    """
+    import jax
+
     from schuss.sampling.archive import Archive
     from schuss.sampling.course import Course
     from schuss.sampling.field import ROOM, Field
@@ -307,24 +313,19 @@ def sampling(target, exact, chains=8, calls=40):
     course.energy, course.g = course.field.evaluate(start)
     course.phase, course.step, course.length = "sampling", 0.1, target.dim**0.5
     course.archive, source = Archive(chains, target.dim, thin=10), course.field.source(0)
-    times = []
-    for call in range(calls):
-        before, begun = course.total, time.perf_counter()
-        source = course.advance(ROOM, call * ROOM, source)
-        times.append(time.perf_counter() - begun)
-    return statistics.median(times[1:]), course.total - before
+    steps = ROOM * course.kernel.gradients
+    alone = bare(pose(target, init=start), steps, energies=True)
 
+    def call():
+        nonlocal source
+        for _ in range(calls):
+            source = course.advance(ROOM, course.total // (steps * chains) * ROOM, source)
 
-def bare_gradient(target, chains=8, steps=1000):
-    """Seconds for energy and gradient of a chain in a compiled loop over batches of chains."""
-    import jax
+    def base():
+        for _ in range(calls):
+            jax.block_until_ready(alone())
 
-    problem = pose(target, init=target.start(np.random.default_rng(0), chains))
-    run = bare(problem, steps, energies=True)
-    jax.block_until_ready(run())
-    begun = time.perf_counter()
-    jax.block_until_ready(run())
-    return (time.perf_counter() - begun) / steps / chains
+    return call, base, calls * steps * chains
 
 
 def on_one_core():
