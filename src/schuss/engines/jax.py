@@ -184,7 +184,11 @@ def _noise(job, z, t, starting=False):
         normal = jax.random.normal(key, z.shape, z.dtype)
     if kernel.uniforms:
         shape = (len(z), kernel.uniforms)
-        uniform = uniforms(job.source, t, shape, z.dtype)
+        # Where normals are cheap, deriving keys for the uniforms would cost more than all of them.
+        if kernel.coarse:
+            uniform = uniforms(job.source, t, shape, z.dtype)
+        else:
+            uniform = jax.random.uniform(jax.random.fold_in(key, 1), shape, z.dtype)
     return Noise(normal, uniform)
 
 
