@@ -25,7 +25,7 @@ def tries(steep, others, count=1000):
     return np.stack([slope, np.where(slope > 0.9, steep, others)])
 
 
-def test_steps_of_the_flow_are_long_from_the_root_of_the_dimension_on():
+def test_steps_of_the_flow_are_long_from_some_length_on():
     assert LONG_ENOUGH.long and not LONG_ENOUGH.stepping(0.99 * LONG * ROOT).long
     assert exact.kernel(LONG_ENOUGH) is exact.LONG
     assert exact.kernel(LONG_ENOUGH.leaping()) is exact.EXACT

@@ -33,7 +33,7 @@ MINIMAL_NORM = two_stage(0.1931833275037836, "minimal-norm")
 """McLachlan's second-order scheme with the smallest error constant."""
 
 LONG_STEP = two_stage(0.2155, "long-step")
-"""For steps of √d and more on what is close to a Gaussian. On a Gaussian the errors of third order
+"""For long steps on what is close to a Gaussian. On a Gaussian the errors of third order
 vanish at λ = (3 − √3)/6 = .2113 (Predescu et al. 2012); a little above it those of fifth order, of
 the other sign, undo them where ε is about 1.5√d."""
 

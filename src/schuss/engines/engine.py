@@ -94,6 +94,12 @@ def told(xp, job: Job, state, info: Info) -> Record:
     return Record(look(xp, job, state), info)
 
 
+def stacked(stack: Callable, rows: list) -> Record:
+    """Records of single steps as one, with time along the first axis."""
+    parts = zip(*rows, strict=True)
+    return Record(*(type(part[0])(*map(stack, zip(*part, strict=True))) for part in parts))
+
+
 class Bare(NamedTuple):
     """A state in the coordinates of its kernel, as it is."""
 

@@ -7,13 +7,13 @@ import numpy as np
 from schuss.core.kernel import Noise
 from schuss.engines.engine import (
     Job,
-    Record,
     begin,
     collected,
     flat,
     injected,
     keep,
     per_chain,
+    stacked,
     step,
     tick,
     told,
@@ -72,11 +72,7 @@ class Numpy:
                 state, info = step(np, job, state, _noise(job, state.x, t))
                 if (t - first) % every == 0:
                     rows.append(show(np, job, state, info))
-        stacked = (
-            type(parts[0])(*map(np.stack, zip(*parts, strict=True)))
-            for parts in zip(*rows, strict=True)
-        )
-        return state, job.source, Record(*stacked)
+        return state, job.source, stacked(np.stack, rows)
 
     def collect(self, job: Job, state, kept, first, count, collection):
         """Loop and forget."""

@@ -43,8 +43,7 @@ def normals(key, step, shape):
     pair gives one number: to use the other would take more time, in copies, than it saves.
     """
     seed = jax.random.key_data(key)
-    index = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
-    first, second = philox(index, seed[0] ^ step.astype(jnp.uint32), seed[1], rounds=7)
+    first, second = philox(_places(shape), seed[0] ^ step.astype(jnp.uint32), seed[1], rounds=7)
     radius = jnp.sqrt(-2 * jnp.log(((first >> 8).astype(jnp.float32) + 0.5) * 2.0**-24))
     angle = (second.astype(jnp.int32) >> 8).astype(jnp.float32) * 2.0**-23
     # Without the barrier XLA would draw the numbers again for each of their uses.
@@ -54,11 +53,16 @@ def normals(key, step, shape):
 def uniforms(key, step, shape, dtype):
     """Numbers between 0 and 1, neither of them among these, for a step of a run."""
     seed = jax.random.key_data(key)
-    index = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
-    high, low = philox(index, seed[0] ^ step.astype(jnp.uint32), seed[1] ^ jnp.uint32(APART))
+    words = seed[0] ^ step.astype(jnp.uint32), seed[1] ^ jnp.uint32(APART)
+    high, low = philox(_places(shape), *words)
     if dtype == jnp.float32:
         return ((high >> 9).astype(dtype) + 0.5) * 2.0**-23
     return (high.astype(dtype) * 2.0**20 + (low >> 12).astype(dtype) + 0.5) * 2.0**-52
+
+
+def _places(shape):
+    """The number of each place of an array: the first word of its counter."""
+    return jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
 
 
 def _cosine(f):
@@ -89,8 +93,7 @@ def _split(key, shape):
 
 
 def _random_bits(key, bit_width, shape):
-    index = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
-    first, second = philox(index, key[0], key[1])
+    first, second = philox(_places(shape), key[0], key[1])
     if bit_width == 64:
         return first.astype(jnp.uint64) << 32 | second.astype(jnp.uint64)
     return first.astype(jnp.dtype(f"uint{bit_width}"))

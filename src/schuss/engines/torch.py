@@ -13,7 +13,6 @@ from schuss.core.kernel import Noise, finite
 from schuss.engines.cuda_graph import Graph, copy_into, leaves, rebuild
 from schuss.engines.engine import (
     Job,
-    Record,
     argument,
     begin,
     check_per_chain,
@@ -21,6 +20,7 @@ from schuss.engines.engine import (
     hashable,
     injected,
     keep,
+    stacked,
     step,
     tick,
     told,
@@ -156,11 +156,7 @@ class Torch:
                 if (t - first) % every == 0:
                     shown = show(xp, job, state, info)
                     rows.append([rebuild(torch.Tensor.cpu, part) for part in shown])
-        stacked = (
-            type(parts[0])(*map(torch.stack, zip(*parts, strict=True)))
-            for parts in zip(*rows, strict=True)
-        )
-        return state, source, Record(*stacked)
+        return state, source, stacked(torch.stack, rows)
 
     def collect(self, job: Job, state, kept, first, count, collection):
         """Loop and forget; nothing in the loop waits for the device."""
