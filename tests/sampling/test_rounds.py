@@ -151,23 +151,25 @@ class Stop(Exception):
     pass
 
 
-@pytest.mark.filterwarnings("ignore::schuss.NotConverged")
-@pytest.mark.parametrize("calls", [4, 9])
-def test_a_run_that_turned_cold_is_resumed(tmp_path, calls):
-    seen = []
+def stopped(sampled, place, gradients):
+    """A run that is stopped after so many gradients, resumed, and the same run as a whole."""
 
     def stop(view):
-        seen.append(view)
-        if len(seen) == calls:
+        if view.gradients >= gradients:
             raise Stop
 
-    place = {"checkpoint": tmp_path / "run.zarr", "draws": 200}
     with pytest.raises(Stop):
-        in_the_plane(unknown_width, 0, callback=stop, **place)
-    resumed, whole = (
-        in_the_plane(unknown_width, 0, **place),
-        in_the_plane(unknown_width, 0, draws=200),
-    )
+        sampled(checkpoint=place, callback=stop)
+    return sampled(checkpoint=place), sampled()
+
+
+@pytest.mark.filterwarnings("ignore::schuss.NotConverged")
+@pytest.mark.parametrize("gradients", [400, 1500, 2000])
+def test_a_run_that_turned_cold_is_resumed(tmp_path, gradients):
+    def sampled(**options):
+        return in_the_plane(unknown_width, 0, draws=200, **options)
+
+    resumed, whole = stopped(sampled, tmp_path / "run.zarr", gradients)
     np.testing.assert_array_equal(resumed.x, whole.x)
 
 

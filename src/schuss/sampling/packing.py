@@ -14,6 +14,7 @@ PLAIN = (
     *("phase", "window", "x", "u", "energy", "g", "step", "length", "gradients", "history"),
     *("adjusted", "refits", "restarted", "ess", "rhat", "divergences", "accepted", "sizes", "thin"),
     *("local", "knee", "long", "tried", "judged", "lowest", "lowest_x", "steps_tuning"),
+    *("begun", "descent"),
 )
 """What a run knows besides its draws, by name."""
 
