@@ -90,41 +90,6 @@ def test_two_groups():
     np.testing.assert_allclose(frame.pull(np, z, g), z, atol=0.05)
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("dim", [5, 20])
-@pytest.mark.parametrize("kind", ["diagonal", "correlated", "heavy", "logistic"])
-def test_nothing_where_there_is_nothing(kind, dim, seed):
-    """Gaussians, heavy tails, and a logistic regression with draws that are roughly from it.
-
-    Draws are correlated in time like those of a chain, n/20 effective ones.
-    """
-    rng = np.random.default_rng([seed, dim])
-    x = chain(rng, 800, dim)
-    if kind == "diagonal":
-        x = x * np.exp(rng.standard_normal(dim))
-        g = x / np.var(x, axis=0)
-    elif kind == "correlated":
-        factor = rng.standard_normal((dim, dim)) + 0.2 * np.eye(dim)
-        x, g = x @ factor.T, x @ np.linalg.inv(factor)
-    elif kind == "heavy":
-        x = x / np.sqrt(np.mean(np.stack([chain(rng, 800, dim) ** 2 for _ in range(4)]), axis=0))
-        g = 5 * x / (4 + x**2)
-    else:
-        design = rng.standard_normal((60, dim))
-        x = 0.5 * x
-        g = x + (1 / (1 + np.exp(-x @ design.T)) - 0.5) @ design
-    assert fitted(x, g) is None
-
-
-def chain(rng, n, dim, rho=0.9):
-    """An autoregressive process with standard normal marginals."""
-    x = np.empty((n, dim))
-    x[0] = rng.standard_normal(dim)
-    for t in range(1, n):
-        x[t] = rho * x[t - 1] + math.sqrt(1 - rho**2) * rng.standard_normal(dim)
-    return x
-
-
 def test_loss_is_zero_for_the_exact_map():
     target = funnel(6)
     x = target.sample(np.random.default_rng(3), 2000)
@@ -145,12 +110,6 @@ def test_draws_that_are_not_finite(bad):
     frame = fitted(x, g)
     assert frame is not None and parents(frame) == [0]
     assert frame.spread[1:, 0] == pytest.approx(np.full(5, -1.5), rel=0.05)
-
-
-def test_too_little_to_go_by():
-    rng = np.random.default_rng(5)
-    assert fitted(*rng.standard_normal((2, 20, 4))) is None
-    assert fitted(*rng.standard_normal((2, 500, 2))) is None
 
 
 def test_same_draws_same_map():

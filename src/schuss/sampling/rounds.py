@@ -1,9 +1,10 @@
 """Better coordinates on the way: a run that turns out to be in a funnel goes on outside of it.
 
-A run's own draws and gradients tell whether a few coordinates set the widths of many others. They
-are looked at when the gradients have doubled since the last look, for as long as parameters may
-still change; this costs no gradient. Where a map is found that leaves much less to explain than
-the present one, the run begins again in its coordinates, from where the chains are.
+A run's own draws and gradients tell whether a few coordinates set the widths of many others, or
+whether some lie along parabolas over others. They are looked at when the gradients have doubled
+since the last look, for as long as parameters may still change; this costs no gradient. Where a map
+is found that leaves much less to explain than the present one, the run begins again in its
+coordinates, from where the chains are.
 
 A run at a temperature goes on without it where the weights that undo it hang on few draws: where
 the hot density has more room than the cold one, as along heavy tails, or a mode too narrow for it.
@@ -15,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from schuss.coordinates.hierarchical import Hierarchical
+from schuss.coordinates import Curved, Hierarchical
 from schuss.sampling import packing
 from schuss.sampling.cooling import hang_on_few
 from schuss.sampling.course import Course
 from schuss.sampling.field import Field
 from schuss.sampling.places import Places
-from schuss.tuning import reparametrise
+from schuss.tuning import curvature, reparametrise
 from schuss.tuning.local_mass import log_mass
 
 FIRST_LOOK, MOST = 2000, 4
@@ -35,6 +36,11 @@ NEAR = 1e-3
 
 LEAST_GAIN = 0.2
 """The share of the loss that a new map must take away from the present one's."""
+
+MAPS = {Hierarchical: reparametrise, Curved: curvature}
+"""The kinds of maps, the first that is found taken, and where they are fitted."""
+
+KINDS = {kind.__name__: kind for kind in MAPS}
 
 
 class Rounds:
@@ -57,7 +63,8 @@ class Rounds:
     def pack(self, skip: int = 0) -> dict[str, Any]:
         """All that the run knows, as arrays and plain values; draws without the first `skip`."""
         frame = _present(self.course)
-        packed = {"next": self.next, "changes": self.changes, "charted": frame is not None}
+        packed = {"next": self.next, "changes": self.changes}
+        packed["charted"] = "" if frame is None else type(frame).__name__
         packed["temperature"] = self.course.field.temperature
         if frame is not None:
             packed.update({f"chart.{k}": part for k, part in enumerate(frame)})
@@ -67,8 +74,8 @@ class Rounds:
         """Be the run that was packed."""
         self.next, self.changes = packed["next"], packed["changes"]
         if packed["charted"]:
-            count = len(Hierarchical._fields)
-            frame = Hierarchical(*(packed[f"chart.{k}"] for k in range(count)))
+            kind = KINDS[packed["charted"]]
+            frame = kind(*(packed[f"chart.{k}"] for k in range(len(kind._fields))))
             field = dataclasses.replace(self.course.field, chart=(frame,))
             self.course = _anew(self.course, field, self.course.x)
         elif packed["temperature"] != self.course.field.temperature:
@@ -91,8 +98,8 @@ class Rounds:
         x = y if frame is None else frame.forward(np, y)
         g = g if frame is None else frame.push(np, y, g)
         rng = np.random.default_rng([course.field.seed, 11, self.changes])
-        found = reparametrise.fit(x, g, rng)
-        if found is None or not _gains(x, g, frame, found):
+        found = _best_map(x, g, frame, rng)
+        if found is frame:
             return None
         self.changes += 1
         # A worse map is replaced early: draws in the new coordinates are worth more than the old.
@@ -100,9 +107,19 @@ class Rounds:
         return _begin_again(course, frame, found)
 
 
-def _present(course: Course) -> Hierarchical | None:
-    charted = [frame for frame in course.field.chart if isinstance(frame, Hierarchical)]
+def _present(course: Course) -> Hierarchical | Curved | None:
+    charted = [frame for frame in course.field.chart if isinstance(frame, tuple(MAPS))]
     return charted[0] if charted else None
+
+
+def _best_map(x, g, frame, rng) -> Hierarchical | Curved | None:
+    """The present map, or what is better: the first of any kind, one that gains much, or none."""
+    wrong = isinstance(frame, Curved) and curvature.wrong(x, g, frame)
+    for kind in MAPS if frame is None else [type(frame)]:
+        found = MAPS[kind].fit(x, g, rng)
+        if wrong or (found is not None and _gains(x, g, frame, found)):
+            return found
+    return frame
 
 
 def _draws(course: Course, *names: str, look: Callable = lambda values: values) -> list[np.ndarray]:
@@ -128,14 +145,14 @@ def _gains(x, g, frame, found) -> bool:
     if frame is None:
         return True
     with np.errstate(all="ignore"):
-        before, after = (reparametrise.loss(x, g, one) for one in (frame, found))
+        before, after = (MAPS[type(found)].loss(x, g, one) for one in (frame, found))
     return after < (1 - LEAST_GAIN) * before - reparametrise.LEAST_TOTAL
 
 
-def _begin_again(course: Course, frame: Hierarchical | None, found: Hierarchical) -> Course:
+def _begin_again(course: Course, frame, found) -> Course:
     x = course.x if frame is None else frame.forward(np, course.x)
-    field = dataclasses.replace(course.field, chart=(found,))
-    return _continued(course, field, found.inverse(np, x))
+    field = dataclasses.replace(course.field, chart=() if found is None else (found,))
+    return _continued(course, field, x if found is None else found.inverse(np, x))
 
 
 def _cooled(course: Course) -> Course:

@@ -22,9 +22,8 @@ from schuss.tuning.frame_fit import (
     nobody,
     row_losses,
 )
+from schuss.tuning.pilot import pilot
 from schuss.tuning.screening import LEAST_TOTAL, screen
-
-LEAST_DRAWS, MOST_DRAWS = 64, 800
 
 STRONG = 0.4
 """Widths that change by less than e^STRONG over a parent's deviation are left to the step size."""
@@ -35,12 +34,12 @@ LEFT = 0.5
 
 def fit(x: np.ndarray, g: np.ndarray, rng: np.random.Generator) -> Hierarchical | None:
     """The map from draws and gradients (n, dim) in order of time, None where it isn't worth it."""
-    x, g = _some(x, g, rng)
-    if x.shape[1] < 3 or len(x) < LEAST_DRAWS:
+    chosen = pilot(x, g, rng)
+    if chosen is None or x.shape[1] < 3:
         return None
     # Draws from far out may overflow in a trial; such a trial has an infinite loss.
     with np.errstate(all="ignore"):
-        return _fit(x, g)
+        return _fit(*chosen)
 
 
 def _fit(x, g) -> Hierarchical | None:
@@ -95,16 +94,6 @@ class Search:
         if links.order not in self.known:
             self.known[links.order] = fitted(self.x, self.g, state.frame, links)
         return self.known[links.order]
-
-
-def _some(x, g, rng):
-    """The finite ones of the draws, at most so many, chosen at random, in order of time."""
-    sound = np.isfinite(x).all(axis=1) & np.isfinite(g).all(axis=1)
-    x, g = x[sound], g[sound]
-    if len(x) <= MOST_DRAWS:
-        return x, g
-    at = np.sort(rng.choice(len(x), MOST_DRAWS, replace=False))
-    return x[at], g[at]
 
 
 def _worthwhile(x, trial) -> bool:

@@ -115,6 +115,25 @@ def solve(
     return theta
 
 
+def held_out(rows: Rows) -> np.ndarray:
+    """R (rows, n) on either half of the draws when the other half is fitted."""
+    n = rows.x.shape[1]
+    parts = (slice(0, n // 2), slice(n // 2, n))
+    found = np.empty(rows.x.shape)
+    start = np.zeros((len(rows.x), 2 + rows.place.shape[-1] + rows.width.shape[-1]))
+    for train, test in (parts, parts[::-1]):
+        theta = solve(rows.draws(train), start, ("log",), 10)
+        found[:, test] = rows.draws(test).residual(theta)
+    return found
+
+
+def held_out_loss(rows: Rows) -> np.ndarray:
+    """The mean of log(1 + R²) on either half of the draws when the other half is fitted."""
+    half = rows.x.shape[1] // 2
+    each = robust(held_out(rows), "log")
+    return (each[:, :half].mean(axis=1) + each[:, half:].mean(axis=1)) / 2
+
+
 def _descend(rows, theta, kind, iterations, free):
     """One loss made small; rows that are done are left out of the steps that remain."""
     theta, going = theta.copy(), np.arange(len(theta))

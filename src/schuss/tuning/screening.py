@@ -4,7 +4,7 @@ import numpy as np
 
 from schuss.coordinates.hierarchical import Hierarchical
 from schuss.tuning.frame_fit import Links
-from schuss.tuning.row_fit import Rows, robust, solve
+from schuss.tuning.row_fit import Rows, held_out_loss
 
 CANDIDATES, TRIALS = 8, 3
 """Coordinates that are looked at, and those of them that are worth a fit."""
@@ -87,29 +87,17 @@ def _gains(x, z, w, known, candidates, spread):
     place, width = (_standard(part).T[columns, :, None] for part in (x, z))
     nothing = z.T[..., None][..., :0]
     own = Rows(z.T * np.exp(known.T), w.T * np.exp(-known.T), known.T, nothing, nothing)
-    alone = np.repeat(_held_out(own), few)
+    alone = np.repeat(held_out_loss(own), few)
     everything = own.rows(rows)._replace(place=place, width=width)
     none = place[..., :0]
-    widened = _held_out(everything._replace(place=none))
+    widened = held_out_loss(everything._replace(place=none))
     # Pairs without a gain have no need of the larger fits.
     placed, both = alone.copy(), widened.copy()
     tried = np.flatnonzero(alone - widened > LEAST_GAIN)
     if len(tried):
-        both[tried] = _held_out(everything.rows(tried))
+        both[tried] = held_out_loss(everything.rows(tried))
     tried = np.flatnonzero((alone - widened > LEAST_GAIN) | spread[rows])
     if len(tried):
-        placed[tried] = _held_out(everything._replace(width=none).rows(tried))
+        placed[tried] = held_out_loss(everything._replace(width=none).rows(tried))
     width = np.minimum(placed - both, alone - widened)
     return (alone - placed).reshape(dim, few), width.reshape(dim, few)
-
-
-def _held_out(rows: Rows):
-    """The loss of each row on either half of the draws when the other half is fitted."""
-    n = rows.x.shape[1]
-    parts = (slice(0, n // 2), slice(n // 2, n))
-    total = np.zeros(len(rows.x))
-    start = np.zeros((len(rows.x), 2 + rows.place.shape[-1] + rows.width.shape[-1]))
-    for train, test in (parts, parts[::-1]):
-        theta = solve(rows.draws(train), start, ("log",), 10)
-        total += robust(rows.draws(test).residual(theta), "log").mean(axis=1) / 2
-    return total
