@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from schuss.coordinates import through
-from tests.coordinates.test_curved import random_frame as curved
-from tests.coordinates.test_hierarchical import random_frame as hierarchical
+
+from .test_curved import random_frame as curved
+from .test_hierarchical import random_frame as hierarchical
 
 DIM = 6
 FRAMES = {"curved": curved(), "hierarchical": hierarchical()}
