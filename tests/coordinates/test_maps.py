@@ -10,11 +10,12 @@ import torch
 
 from schuss.coordinates import through
 
+from .test_conditional import random_frame as conditional
 from .test_curved import random_frame as curved
 from .test_hierarchical import random_frame as hierarchical
 
 DIM = 6
-FRAMES = {"curved": curved(), "hierarchical": hierarchical()}
+FRAMES = {"conditional": conditional(), "curved": curved(), "hierarchical": hierarchical()}
 MAPS = pytest.mark.parametrize("frame", FRAMES.values(), ids=list(FRAMES))
 
 

@@ -1,5 +1,6 @@
-"""Funnels and curved valleys are left for better coordinates on the way, all else is let be."""
+"""Runs go on in better coordinates where there are some, all else is let be."""
 
+import dataclasses
 import math
 
 import jax.numpy as jnp
@@ -8,14 +9,14 @@ import pytest
 from scipy import stats
 
 import schuss
-from schuss.coordinates import Curved
+from schuss.coordinates import Conditional, Curved, Hierarchical
 from schuss.problem import pose
 from schuss.sampling.course import Course
 from schuss.sampling.field import Field
 from schuss.sampling.rounds import Rounds
 from schuss.targets import funnel
 from schuss.targets.posteriors import brownian, eight_schools, eight_schools_centred, rosenbrock
-from schuss.tuning import curvature
+from schuss.tuning import conditional, curvature
 
 
 def run(target, seed, gradients):
@@ -40,27 +41,57 @@ def draws(course):
     return y
 
 
-def test_funnel():
-    """Mean and variance of y to 5 standard errors of about 3000 effective draws."""
-    course, changes = run(funnel(10), 0, 16_000)
-    assert changes == 1 and course.gradients["pilot"] < 4000
+def heavy_funnel(x):
+    """y ~ N(0, 9), and x_i e^(−y/2) of Student's t with 10 degrees of freedom."""
+    inner = jnp.sum(jnp.log1p(x[1:] ** 2 * jnp.exp(-x[0]) / 10))
+    return -(x[0] ** 2) / 18 - 5.5 * inner - (len(x) - 1) * x[0] / 2
+
+
+FUNNELS = {
+    Conditional: pose(funnel(10), chains=4, seed=0),
+    Hierarchical: pose(logdensity=heavy_funnel, init=np.zeros((4, 10)), seed=0),
+}
+
+
+@pytest.mark.parametrize(("kind", "most"), [(Conditional, 1), (Hierarchical, 2)])
+def test_funnel(kind, most):
+    """Mean and variance of y to 5 standard errors of about 1000 effective draws.
+
+    A run that keeps out of the neck has a variance of 6 or less.
+    """
+    course, changes = finished(FUNNELS[kind], 0, 16_000)
+    (frame,) = course.field.chart
+    assert 1 <= changes <= most and isinstance(frame, kind)
+    assert course.gradients["pilot"] < 3000 * most
     assert course.total == sum(course.gradients.values()) < 18_000
     assert course.exactly
-    x = draws(course)[..., 0]
-    assert x.mean() == pytest.approx(0, abs=5 * 3 / 3000**0.5)
-    assert x.var() == pytest.approx(9, rel=5 * (2 / 3000) ** 0.5)
+    y = draws(course)[..., 0]
+    assert y.mean() == pytest.approx(0, abs=5 * 3 / 1000**0.5)
+    assert y.var() == pytest.approx(9, rel=5 * (2 / 1000) ** 0.5)
 
 
-def test_energy_and_gradient_are_those_of_the_chart():
+@pytest.mark.parametrize("kind", FUNNELS)
+def test_energy_and_gradient_are_those_of_the_chart(kind):
     """What is recorded in y agrees with the target and the map at x(y)."""
-    course, _ = run(funnel(10), 1, 6000)
+    course, _ = finished(FUNNELS[kind], 1, 6000)
     (frame,) = course.field.chart
-    x, target = frame.forward(np, course.x), funnel(10)
-    energy = target.energy(np, x) + frame.potential(np, course.x)
-    np.testing.assert_allclose(course.energy, energy, rtol=1e-8)
-    np.testing.assert_allclose(
-        frame.push(np, course.x, course.g), target.gradient(np, x), rtol=1e-6, atol=1e-8
-    )
+    x = frame.forward(np, course.x)
+    energy, g = dataclasses.replace(course.field, chart=()).evaluate(x)
+    np.testing.assert_allclose(course.energy, energy + frame.potential(np, course.x), rtol=1e-8)
+    np.testing.assert_allclose(frame.push(np, course.x, course.g), g, rtol=1e-6, atol=1e-8)
+
+
+def test_scales_of_a_linear_model():
+    """E[log² s] = 5.337 by quadrature, Var 7.99: 5 standard errors of about 1000 effective draws.
+
+    Half of the variance comes from a neck that holds a twentieth of the mass; a run that stays
+    with the model as it is has had some twenty effective draws by now.
+    """
+    course, changes = run(brownian(), 0, 12_000)
+    (frame,) = course.field.chart
+    assert changes == 1 and isinstance(frame, Conditional) and course.gradients["pilot"] < 2000
+    second = np.mean(draws(course)[..., 1] ** 2)
+    assert second == pytest.approx(brownian().truth.second_moment[1], abs=5 * (7.99 / 1000) ** 0.5)
 
 
 def test_curved_valleys():
@@ -80,16 +111,40 @@ def bent_otherwise(x):
     return -0.5 * (x[0] ** 2 + x[2] ** 2 + ((x[1] - jnp.cosh(x[0])) / 0.3) ** 2)
 
 
-def test_a_map_that_turns_out_wrong_is_left(monkeypatch):
-    """Draws from farther out show it, and there is no other."""
+def independent(x):
+    return -0.5 * jnp.sum(x**2)
+
+
+def parabola():
     curve = np.zeros((3, 3))
     curve[1, 0] = 0.54
-    maps = iter([Curved(np.zeros(3), 0 * curve, curve, np.zeros(1))])
-    monkeypatch.setattr(curvature, "fit", lambda x, g, rng: next(maps, None))
-    problem = pose(logdensity=bent_otherwise, init=np.zeros((4, 3)))
-    course, changes = finished(problem, 0, 16_000)
+    return Curved(np.zeros(3), 0 * curve, curve, np.zeros(1))
+
+
+def widening():
+    """x_1 and x_2 as wide as e^(x_0)."""
+    precision, pull_to, rate = np.zeros((3, 3, 3))
+    precision[0, 0] = precision[1, 1:] = 1
+    rate[1, 0] = -2
+    return Conditional(np.eye(3), np.eye(3), precision, pull_to, rate)
+
+
+@pytest.mark.parametrize(
+    ("module", "map_", "logdensity", "mean"),
+    [
+        (curvature, parabola(), bent_otherwise, math.exp(0.5)),
+        (conditional, widening(), independent, 0.0),
+    ],
+    ids=["curved", "conditional"],
+)
+def test_a_map_that_turns_out_wrong_is_left(monkeypatch, module, map_, logdensity, mean):
+    """Draws from farther out show it, and there is no other."""
+    maps = iter([map_])
+    monkeypatch.setattr(module, "fit", lambda x, g, rng: next(maps, None))
+    problem = pose(logdensity=logdensity, init=np.zeros((4, 3)))
+    course, changes = finished(problem, 0, 24_000)
     assert changes == 2 and course.field.chart == () and course.exactly
-    assert course.archive.stack("x")[..., 1].mean() == pytest.approx(math.exp(0.5), abs=0.2)
+    assert course.archive.stack("x")[..., 1].mean() == pytest.approx(mean, abs=0.2)
 
 
 def test_no_change_where_none_is_needed():
@@ -98,11 +153,8 @@ def test_no_change_where_none_is_needed():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("target", "most"), [(eight_schools, 0), (brownian, 1)])
-def test_hardly_a_change_where_none_is_needed(target, most):
-    """On the Brownian model one run in twenty changes coordinates: two of five at 2 %."""
-    changed = [run(target(), seed, 30_000)[1] > 0 for seed in range(1, 6)]
-    assert sum(changed) <= most
+def test_no_change_where_none_is_needed_with_any_seed():
+    assert not any(run(eight_schools(), seed, 30_000)[1] for seed in range(1, 6))
 
 
 @pytest.mark.slow
@@ -207,10 +259,18 @@ def test_a_run_that_turned_cold_is_resumed(tmp_path, gradients):
 
 
 @pytest.mark.filterwarnings("ignore::schuss.NotConverged")
-@pytest.mark.parametrize("target", [rosenbrock(6), funnel(6)], ids=["curved", "hierarchical"])
-def test_a_run_in_other_coordinates_is_resumed(tmp_path, target):
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"target": rosenbrock(6)},
+        {"target": funnel(6)},
+        {"logdensity": heavy_funnel, "init": np.zeros(6)},
+    ],
+    ids=["curved", "conditional", "hierarchical"],
+)
+def test_a_run_in_other_coordinates_is_resumed(tmp_path, given):
     def sampled(**options):
-        return schuss.sample(target, gradients=6000, progress=False, **options)
+        return schuss.sample(**given, gradients=6000, progress=False, **options)
 
     resumed, whole = stopped(sampled, tmp_path / "run.zarr", 4000)
     np.testing.assert_array_equal(resumed.x, whole.x)

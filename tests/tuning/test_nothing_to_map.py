@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from schuss.tuning import curvature, reparametrise
+from schuss.tuning import conditional, curvature, reparametrise
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("dim", [5, 20])
-@pytest.mark.parametrize("maps", [reparametrise, curvature])
+@pytest.mark.parametrize("maps", [conditional, reparametrise, curvature])
 @pytest.mark.parametrize("kind", ["diagonal", "correlated", "heavy", "logistic"])
 def test_nothing_where_there_is_nothing(maps, kind, dim, seed):
     """Gaussians, heavy tails, and a logistic regression with draws that are roughly from it.
@@ -44,7 +44,7 @@ def chain(rng, n, dim, rho=0.9):
     return x
 
 
-@pytest.mark.parametrize("maps", [reparametrise, curvature])
+@pytest.mark.parametrize("maps", [conditional, reparametrise, curvature])
 @pytest.mark.parametrize("shape", [(20, 4), (500, 2)])
 def test_too_little_to_go_by(maps, shape):
     x, g = np.random.default_rng(5).standard_normal((2, *shape))

@@ -2,6 +2,7 @@
 
 from schuss.coordinates.auxiliary import Auxiliary
 from schuss.coordinates.bounded import Bounded
+from schuss.coordinates.conditional import Conditional
 from schuss.coordinates.curved import Curved
 from schuss.coordinates.diagonal import Diagonal
 from schuss.coordinates.frame import Frame, potential, through, to_x, to_z
@@ -12,6 +13,7 @@ from schuss.coordinates.low_rank import LowRank
 __all__ = [
     "Auxiliary",
     "Bounded",
+    "Conditional",
     "Curved",
     "Diagonal",
     "Frame",

@@ -1,10 +1,11 @@
 """Better coordinates on the way: a run that turns out to be in a funnel goes on outside of it.
 
-A run's own draws and gradients tell whether a few coordinates set the widths of many others, or
-whether some lie along parabolas over others. They are looked at when the gradients have doubled
-since the last look, for as long as parameters may still change; this costs no gradient. Where a map
-is found that leaves much less to explain than the present one, the run begins again in its
-coordinates, from where the chains are.
+A run's own draws and gradients tell whether the others are normal once one or two coordinates are
+given, whether a few set the widths of many, or whether some lie along parabolas over others. The
+first hangs on no draw in particular and is looked for twice, once as soon as there are enough of
+them; the others when the gradients have doubled since the last look, for as long as parameters may
+still change. This costs no gradient. Where a map is found that leaves much less to explain than the
+present one, the run begins again in its coordinates, from where the chains are.
 
 A run at a temperature goes on without it where the weights that undo it hang on few draws: where
 the hot density has more room than the cold one, as along heavy tails, or a mode too narrow for it.
@@ -16,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from schuss.coordinates import Curved, Hierarchical
+from schuss.coordinates import Conditional, Curved, Hierarchical
 from schuss.sampling import packing
 from schuss.sampling.cooling import hang_on_few
 from schuss.sampling.course import Course
 from schuss.sampling.field import Field
 from schuss.sampling.places import Places
-from schuss.tuning import curvature, reparametrise
+from schuss.tuning import conditional, curvature, reparametrise
 from schuss.tuning.local_mass import log_mass
 
 FIRST_LOOK, MOST = 2000, 4
@@ -37,8 +38,14 @@ NEAR = 1e-3
 LEAST_GAIN = 0.2
 """The share of the loss that a new map must take away from the present one's."""
 
-MAPS = {Hierarchical: reparametrise, Curved: curvature}
+Map = Conditional | Hierarchical | Curved
+
+MAPS = {Conditional: conditional, Hierarchical: reparametrise, Curved: curvature}
 """The kinds of maps, the first that is found taken, and where they are fitted."""
+
+EXACT = (Conditional, Curved)
+"""Those that leave next to nothing where they are right: what they leave tells where they aren't.
+"""
 
 KINDS = {kind.__name__: kind for kind in MAPS}
 
@@ -48,7 +55,7 @@ class Rounds:
 
     def __init__(self, course: Course):
         self.course = course
-        self.next, self.changes = FIRST_LOOK, 0
+        self.next, self.changes = 0, 0
 
     def run(self, **options) -> Iterator[bool]:
         """Go on, as `Course.run` does, in better coordinates where there are some."""
@@ -91,14 +98,15 @@ class Rounds:
         if course.total < self.next or self.changes >= MOST:
             return None
         y, g = _draws(course, "x", "g", look=course.witnesses.of)
-        if len(y) < LEAST_DRAWS:
+        kinds = self._kinds(course.total, *y.shape)
+        if not kinds:
             return None
-        self.next = 2 * course.total
+        self.next = 2 * course.total if course.total >= FIRST_LOOK else FIRST_LOOK
         frame = _present(course)
         x = y if frame is None else frame.forward(np, y)
         g = g if frame is None else frame.push(np, y, g)
         rng = np.random.default_rng([course.field.seed, 11, self.changes])
-        found = _best_map(x, g, frame, rng)
+        found = _best_map(x, g, frame, kinds, rng)
         if found is frame:
             return None
         self.changes += 1
@@ -106,16 +114,22 @@ class Rounds:
         self.next = course.total + FIRST_LOOK
         return _begin_again(course, frame, found)
 
+    def _kinds(self, total: int, draws: int, dim: int) -> list[type]:
+        """The maps to look for after so many gradients, with so many draws."""
+        early = self.next <= FIRST_LOOK and draws >= conditional.least(dim)
+        late = total >= FIRST_LOOK and draws >= LEAST_DRAWS
+        return [Conditional] * early + [Hierarchical, Curved] * late
 
-def _present(course: Course) -> Hierarchical | Curved | None:
-    charted = [frame for frame in course.field.chart if isinstance(frame, tuple(MAPS))]
+
+def _present(course: Course) -> Map | None:
+    charted = [frame for frame in course.field.chart if isinstance(frame, Map)]
     return charted[0] if charted else None
 
 
-def _best_map(x, g, frame, rng) -> Hierarchical | Curved | None:
+def _best_map(x, g, frame, kinds, rng) -> Map | None:
     """The present map, or what is better: the first of any kind, one that gains much, or none."""
-    wrong = isinstance(frame, Curved) and curvature.wrong(x, g, frame)
-    for kind in MAPS if frame is None else [type(frame)]:
+    wrong = isinstance(frame, EXACT) and MAPS[type(frame)].wrong(x, g, frame)
+    for kind in kinds if frame is None else [type(frame)]:
         found = MAPS[kind].fit(x, g, rng)
         if wrong or (found is not None and _gains(x, g, frame, found)):
             return found

@@ -1,0 +1,199 @@
+"""Coordinates that are normal once others are given, from draws and their gradients.
+
+Given the logarithms of its scales a linear model is normal, and its gradient is linear:
+
+    ∂E/∂x_c = Σ_f φ_f (A_f x_c − b_f),    φ_f = e^(ρθ) of a given coordinate θ, or constant.
+
+A gradient has no noise, so that least squares on a few more draws than there are unknowns find A
+and b to the last digits, wherever the draws are, and what is right in the middle is right in necks
+that no chain has been to. Where θ isn't what sets the scale, or the rest isn't normal, something is
+left over on the draws that weren't fitted, and there is no map. The forms A_f are made diagonal
+together, two of them always, more where they allow it.
+"""
+
+import itertools
+
+import numpy as np
+
+from schuss.coordinates import Conditional
+from schuss.tuning.pilot import pilot
+from schuss.tuning.row_fit import robust
+
+FORMS = 3
+"""A constant one, and those of at most two given coordinates."""
+
+MOST_DIM = 100
+"""Beyond it a search would take seconds."""
+
+RATES = (-2, -1, 1, 2)
+"""ρ: given may be the logarithm of a deviation, a variance, a precision or its root."""
+
+CANDIDATES = 4
+"""Coordinates that are tried, alone and in pairs, by either of two signs."""
+
+TRAINED = 0.6
+"""The share of the draws, the first of them, that is fitted."""
+
+EXACT = 1e-4
+"""What may be left of a gradient, as a share of its deviation."""
+
+LEFT, WRONG = 0.05, 0.3
+"""The loss in a coordinate of the map for it to be taken, and to be kept."""
+
+WORTH = 0.1
+"""The loss in a coordinate, on average, with what is given held fixed: below it the target is
+close enough to normal as it is."""
+
+
+def least(dim: int) -> int:
+    """Draws that are needed: half as many again as the unknowns of a row among those fitted."""
+    return int(np.ceil(1.5 * FORMS * dim / TRAINED))
+
+
+def fit(x: np.ndarray, g: np.ndarray, rng: np.random.Generator) -> Conditional | None:
+    """The map from draws and gradients (n, dim) in order of time, None where there is none."""
+    dim = x.shape[1]
+    chosen = pilot(x, g, rng) if 3 <= dim <= MOST_DIM else None
+    if chosen is None or len(chosen[0]) < least(dim):
+        return None
+    x, g = chosen
+    with np.errstate(all="ignore"):
+        for given, rate in _trials(x, g):
+            frame = _frame(x, g, given, rate)
+            if frame is not None:
+                return frame if _useful(x, g, frame) else None
+    return None
+
+
+def loss(x: np.ndarray, g: np.ndarray, frame: Conditional) -> float:
+    """Σ_j E log(1 + R_j²) of what isn't given."""
+    return float(np.sum(_losses(x, g, frame)))
+
+
+def wrong(x: np.ndarray, g: np.ndarray, frame: Conditional) -> bool:
+    """Whether draws (n, dim) from elsewhere show that a coordinate isn't normal."""
+    with np.errstate(all="ignore"):
+        return not bool(np.all(_losses(x, g, frame) < WRONG))
+
+
+def _losses(x, g, frame):
+    """E log(1 + R²), R = z − ∂E/∂z, of every coordinate that isn't given."""
+    z = frame.inverse(np, x)
+    rest = ~_given(frame)
+    each = robust(z - frame.pull(np, z, g), "log")[:, rest].mean(axis=0)
+    return np.nan_to_num(each, nan=np.inf)
+
+
+def _given(frame):
+    return np.any(frame.rate != 0, axis=0)
+
+
+def _useful(x, g, frame):
+    """Whether little is left, and much would be with what is given at its middle."""
+    middle = np.exp(np.median(x, axis=0) @ frame.rate.T)[:, None]
+    still = frame._replace(
+        precision=frame.precision * middle, pull_to=frame.pull_to * middle, rate=0 * frame.rate
+    )
+    rest = ~_given(frame)
+    z = still.inverse(np, x)
+    before = robust(z - still.pull(np, z, g), "log")[:, rest].mean()
+    return bool(before > WORTH and np.all(_losses(x, g, frame) < LEFT))
+
+
+def _trials(x, g):
+    """Given coordinates and their rate that leave nothing of the gradient, one alone first."""
+    likely = _candidates(x, g)
+    for count in (1, 2):
+        for given in itertools.combinations(likely, count):
+            for rate in RATES:
+                if _left(x, g, given, rate) < EXACT:
+                    yield given, rate
+
+
+def _candidates(x, g):
+    """Those that might be given, likely ones first.
+
+    Their own gradients are least linear, quadratics of all that they set the scale of; and what
+    isn't linear in the others' gradients goes with these, larger or smaller along what is given.
+    """
+    design = np.concatenate([np.ones((len(x), 1)), x], axis=1)
+    line = design @ _solved(design, g)
+    bent = np.var(g - line, axis=0) / np.maximum(np.var(g, axis=0), 1e-300)
+    if not np.max(bent) > EXACT**2:
+        return []
+    off, h = _unit(g - line), _unit(x)
+    along = [np.mean(np.mean(off * _unit(one[:, None] * line), axis=0) ** 2) for one in h.T]
+    orders = (np.argsort(part)[::-1][:CANDIDATES] for part in (np.asarray(along), bent))
+    return list(dict.fromkeys(int(k) for pair in zip(*orders, strict=True) for k in pair))
+
+
+def _unit(x):
+    centred = x - x.mean(axis=0)
+    return centred / np.maximum(centred.std(axis=0), 1e-300)
+
+
+def _design(x, given, rate):
+    """φ_f and φ_f x_c of all forms, each φ one at the middle, (n, forms·(1 + rest))."""
+    rest = np.setdiff1d(np.arange(x.shape[1]), given)
+    away = x[:, given] - np.median(x[:, given], axis=0)
+    forms = np.concatenate([np.ones((len(x), 1)), np.exp(rate * away)], axis=1)
+    columns = np.concatenate([np.ones((len(x), 1)), x[:, rest]], axis=1)
+    return (forms[:, :, None] * columns[:, None]).reshape(len(x), -1), rest
+
+
+def _solved(design, g):
+    """Least squares with columns of one size; not a number where these depend on each other."""
+    size = np.maximum(np.sqrt(np.mean(design**2, axis=0)), 1e-300)
+    q, r = np.linalg.qr(design / size)
+    try:
+        return np.linalg.solve(r, q.T @ g) / size[:, None]
+    except np.linalg.LinAlgError:
+        return np.full((design.shape[1], g.shape[1]), np.nan)
+
+
+def _left(x, g, given, rate):
+    """What is left of the worst row of the gradient on the draws that weren't fitted."""
+    design, rest = _design(x, given, rate)
+    if not np.isfinite(design).all():
+        return np.inf
+    g, n = g[:, rest], int(TRAINED * len(x))
+    off = g[n:] - design[n:] @ _solved(design[:n], g[:n])
+    left = np.max(np.sqrt(np.mean(off**2, axis=0)) / np.maximum(g.std(axis=0), 1e-300))
+    return float(np.nan_to_num(left, nan=np.inf))
+
+
+def _frame(x, g, given, rate) -> Conditional | None:
+    """The map for forms that leave nothing; None where they aren't those of a density."""
+    design, rest = _design(x, given, rate)
+    dim, c = x.shape[1], len(rest)
+    found = _solved(design, g[:, rest]).reshape(-1, 1 + c, c)
+    a, b = (found[:, 1:] + found[:, 1:].swapaxes(1, 2)) / 2, -found[:, 0]
+    vectors = _diagonalised(a)
+    if vectors is None:
+        return None
+    own = np.einsum("ji,fjk,ki->fi", vectors, a, vectors)
+    if own.min() < -EXACT:
+        return None
+    precision, pull_to, rates = np.zeros((3, FORMS, dim))
+    shape = slice(len(found)), rest
+    precision[shape], pull_to[shape] = np.maximum(own, 0), b @ vectors
+    precision[0, given] = 1
+    rates[1 : len(found), given] = rate * np.eye(len(given))
+    # φ is one at the origin of the map, where it was one at the middle of the draws.
+    middle = np.exp(-rates @ np.median(x, axis=0))[:, None]
+    whole, inverted = np.eye(dim), np.eye(dim)
+    whole[np.ix_(rest, rest)] = vectors
+    inverted[np.ix_(rest, rest)] = np.linalg.inv(vectors)
+    return Conditional(whole, inverted, precision * middle, pull_to * middle, rates)
+
+
+def _diagonalised(a):
+    """V with VᵀA_fV diagonal for all forms where they allow it, and VᵀΣA_fV = 1."""
+    try:
+        lower = np.linalg.cholesky(a.sum(axis=0))
+        root = np.linalg.inv(lower).T
+        # Where directions are alike in one form another one tells them apart.
+        mixed = np.einsum("f,fij->ij", np.sqrt(1 + np.arange(len(a))), a)
+        return root @ np.linalg.eigh(root.T @ mixed @ root)[1]
+    except np.linalg.LinAlgError:
+        return None
