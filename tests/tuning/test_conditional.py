@@ -59,6 +59,25 @@ def test_mean_and_covariance_where_no_draw_has_been(target, middle, given):
         np.testing.assert_allclose(factor @ whole @ factor.T, np.eye(len(rest)), atol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_scale_that_is_known_well_is_found_beside_another(seed):
+    """Twelve groups of six measurements: x = (μ, log τ, log σ, a), log σ known to a tenth."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(12), 6)
+    measured = 2 + 0.3 * rng.standard_normal(12)[group] + rng.standard_normal(72)
+
+    def energy(x):
+        mu, log_tau, log_sigma, a = x[0], x[1], x[2], x[3:]
+        miss = jnp.sum((measured - a[group]) ** 2) * jnp.exp(-2 * log_sigma) / 2
+        apart = jnp.sum((a - mu) ** 2) * jnp.exp(-2 * log_tau) / 2
+        widths = 12 * log_tau + 72 * log_sigma + (log_tau + 1) ** 2 / 2
+        return mu**2 / 200 + miss + apart + widths
+
+    x = rng.standard_normal((200, 15)) * [0.15, 0.5, 0.1, *[0.25] * 12] + [2, -1, 0, *[2] * 12]
+    frame = fitted(x, gradient(energy, x))
+    assert frame is not None and list(np.flatnonzero(conditional._given(frame))) == [1, 2]
+
+
 def given_scale(scale):
     """Three draws x, measured as 1 with deviation ½, whose own deviation is scale(θ)."""
 

@@ -28,8 +28,12 @@ MOST_DIM = 100
 RATES = (-2, -1, 1, 2)
 """ρ: given may be the logarithm of a deviation, a variance, a precision or its root."""
 
-CANDIDATES = 4
-"""Coordinates that are tried, alone and in pairs, by either of two signs."""
+CANDIDATES, LEADERS, PARTNERS = 4, 2, 2
+"""Coordinates that are tried alone, by either of two signs; those of them that are tried as the
+first of a pair, and those that are tried as its second."""
+
+ROWS = 16
+"""Rows of the gradient that tell of a partner."""
 
 TRAINED = 0.6
 """The share of the draws, the first of them, that is fitted."""
@@ -103,11 +107,16 @@ def _useful(x, g, frame):
 def _trials(x, g):
     """Given coordinates and their rate that leave nothing of the gradient, one alone first."""
     likely = _candidates(x, g)
-    for count in (1, 2):
-        for given in itertools.combinations(likely, count):
-            for rate in RATES:
-                if _left(x, g, given, rate) < EXACT:
-                    yield given, rate
+    alone = (((k,), rate) for k in likely for rate in RATES)
+    pairs = (
+        ((k, other), rate)
+        for k in likely[:LEADERS]
+        for rate in RATES
+        for other in _partners(x, g, k, rate)
+    )
+    for given, rate in itertools.chain(alone, pairs):
+        if _left(x, g, given, rate) < EXACT:
+            yield given, rate
 
 
 def _candidates(x, g):
@@ -127,6 +136,34 @@ def _candidates(x, g):
     return list(dict.fromkeys(int(k) for pair in zip(*orders, strict=True) for k in pair))
 
 
+def _partners(x, g, k, rate):
+    """Those along which what is left of the gradient given k goes with place and force.
+
+    Of the rows where most is left, each is compared with the products of a coordinate with 1, with
+    the row's own coordinate and with its force, less what is explained already.
+    """
+    design, rest = _design(x, (k,), rate)
+    if not np.isfinite(design).all():
+        return []
+    q, g = np.linalg.qr(_scaled(design)[0])[0], g[:, rest]
+    off = g - q @ (q.T @ g)
+    most = np.argsort(np.var(off, axis=0) / np.maximum(np.var(g, axis=0), 1e-300))[-ROWS:]
+    off, force, h = off[:, most], _unit((g - off)[:, most]), _unit(x)
+    own, total = h[:, rest[most]], np.maximum(np.sum(off**2, axis=0), 1e-300)
+    found = []
+    for other in rest:
+        products = h[:, other, None, None] * np.stack([np.ones_like(own), own, force], axis=2)
+        flat = products.reshape(len(x), -1)
+        products = (flat - q @ (q.T @ flat)).reshape(products.shape)
+        square = np.einsum("nri,nrj->rij", products, products)
+        # Where products are alike, or nothing but what is explained, nothing is divided by.
+        square += (1e-9 * np.trace(square, axis1=1, axis2=2)[:, None, None] + 1e-300) * np.eye(3)
+        along = np.einsum("nri,nr->ri", products, off)
+        gained = np.sum(along * np.linalg.solve(square, along[..., None])[..., 0], axis=1)
+        found.append(np.mean(np.where(rest[most] == other, 0.0, gained / total)))
+    return [int(one) for one in rest[np.argsort(found)[::-1][:PARTNERS]]]
+
+
 def _unit(x):
     centred = x - x.mean(axis=0)
     return centred / np.maximum(centred.std(axis=0), 1e-300)
@@ -142,13 +179,19 @@ def _design(x, given, rate):
 
 
 def _solved(design, g):
-    """Least squares with columns of one size; not a number where these depend on each other."""
-    size = np.maximum(np.sqrt(np.mean(design**2, axis=0)), 1e-300)
-    q, r = np.linalg.qr(design / size)
+    """Least squares; not a number where columns depend on each other."""
+    design, size = _scaled(design)
+    q, r = np.linalg.qr(design)
     try:
         return np.linalg.solve(r, q.T @ g) / size[:, None]
     except np.linalg.LinAlgError:
         return np.full((design.shape[1], g.shape[1]), np.nan)
+
+
+def _scaled(design):
+    """Columns of one size, and what they were divided by."""
+    size = np.maximum(np.sqrt(np.mean(design**2, axis=0)), 1e-300)
+    return design / size, size
 
 
 def _left(x, g, given, rate):
