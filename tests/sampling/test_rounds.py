@@ -94,6 +94,20 @@ def test_scales_of_a_linear_model():
     assert second == pytest.approx(brownian().truth.second_moment[1], abs=5 * (7.99 / 1000) ** 0.5)
 
 
+def test_from_the_bottom_of_a_neck():
+    """τ = e⁻¹⁸ at the start: there the schools can't be told apart, and a better map comes later.
+
+    log τ has mean .8021 and variance 1.3718 by quadrature; 5 standard errors of 500 draws.
+    """
+    start = np.full((4, 10), 0.65)
+    start[:, 1] = -18
+    course, changes = finished(pose(eight_schools_centred(), init=start), 0, 12_000)
+    assert changes == 2 and isinstance(course.field.chart[0], Conditional)
+    log_tau = draws(course)[..., 1]
+    assert log_tau.mean() == pytest.approx(0.8021, abs=5 * (1.3718 / 500) ** 0.5)
+    assert log_tau.var() == pytest.approx(1.3718, rel=5 * (3 / 500) ** 0.5)
+
+
 def test_curved_valleys():
     """E[b²] = 10.1 by 5 standard errors of 18 valleys with about 1000 effective draws each.
 

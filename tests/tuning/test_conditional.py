@@ -156,6 +156,24 @@ def test_draws_that_are_not_finite_or_too_few():
     assert fitted(x[: conditional.least(10) - 1], g[: conditional.least(10) - 1]) is None
 
 
+@pytest.mark.parametrize(("depth", "known"), [(-6, True), (-13, False)])
+def test_forms_that_drown_in_the_neck_are_left_out(depth, known):
+    """Where τ = e⁻¹³ the schools' own errors are 10⁻¹⁴ of all force. What is found is right there,
+    and elsewhere right or told to be wrong."""
+    target = eight_schools_centred()
+    x = around(np.zeros(10))
+    frame = fitted(x, target.gradient(np, x))
+    assert frame is not None
+    z = around(np.zeros(10))
+    middle = frame.forward(np, z)
+    z[:, 1] += depth
+    neck = frame.forward(np, z)
+    found = fitted(neck, target.gradient(np, neck))
+    assert found is not None and not conditional.wrong(neck, target.gradient(np, neck), found)
+    assert np.all(found.precision >= 0)
+    assert conditional.wrong(middle, target.gradient(np, middle), found) != known
+
+
 def test_what_was_normal_in_the_middle_is_told_from_farther_out():
     """A funnel with walls at |x| = 20 that no draw of the fit has come to."""
 

@@ -114,6 +114,12 @@ def test_what_was_a_parabola_in_the_middle_is_told_from_farther_out():
     assert curvature.wrong(*far, frame)
 
 
+def test_a_parabola_that_cannot_be_fitted_ends_the_search(monkeypatch):
+    """Fits that stay where they begin, as those of draws that overflow do."""
+    monkeypatch.setattr(curvature, "solve", lambda rows, theta, *given: theta)
+    assert fitted(*along((None, 0, None, 2), np.square, lambda a: 2 * a)) is None
+
+
 def test_draws_that_are_not_finite():
     """They are left out."""
     x, g = along((None, 0, None, 2), np.square, lambda a: 2 * a)

@@ -2,10 +2,10 @@
 
 A run's own draws and gradients tell whether the others are normal once one or two coordinates are
 given, whether a few set the widths of many, or whether some lie along parabolas over others. The
-first hangs on no draw in particular and is looked for twice, once as soon as there are enough of
-them; the others when the gradients have doubled since the last look, for as long as parameters may
-still change. This costs no gradient. Where a map is found that leaves much less to explain than the
-present one, the run begins again in its coordinates, from where the chains are.
+first is looked for as soon as there are draws enough to tell, all of them when the gradients have
+doubled since the last look, for as long as parameters may still change. This costs no gradient.
+Where a map is found that leaves much less to explain than the present one, the run begins again in
+its coordinates, from where the chains are.
 
 A run at a temperature goes on without it where the weights that undo it hang on few draws: where
 the hot density has more room than the cold one, as along heavy tails, or a mode too narrow for it.
@@ -98,11 +98,11 @@ class Rounds:
         if course.total < self.next or self.changes >= MOST:
             return None
         y, g = _draws(course, "x", "g", look=course.witnesses.of)
-        kinds = self._kinds(course.total, *y.shape)
+        frame = _present(course)
+        kinds = _kinds(frame, course.total, *y.shape)
         if not kinds:
             return None
         self.next = 2 * course.total if course.total >= FIRST_LOOK else FIRST_LOOK
-        frame = _present(course)
         x = y if frame is None else frame.forward(np, y)
         g = g if frame is None else frame.push(np, y, g)
         rng = np.random.default_rng([course.field.seed, 11, self.changes])
@@ -114,26 +114,27 @@ class Rounds:
         self.next = course.total + FIRST_LOOK
         return _begin_again(course, frame, found)
 
-    def _kinds(self, total: int, draws: int, dim: int) -> list[type]:
-        """The maps to look for after so many gradients, with so many draws."""
-        early = self.next <= FIRST_LOOK and draws >= conditional.least(dim)
-        late = total >= FIRST_LOOK and draws >= LEAST_DRAWS
-        return [Conditional] * early + [Hierarchical, Curved] * late
-
 
 def _present(course: Course) -> Map | None:
     charted = [frame for frame in course.field.chart if isinstance(frame, Map)]
     return charted[0] if charted else None
 
 
+def _kinds(frame: Map | None, total: int, draws: int, dim: int) -> list[type]:
+    """The maps to look for after so many gradients, with so many draws."""
+    early, late = draws >= conditional.least(dim), total >= FIRST_LOOK and draws >= LEAST_DRAWS
+    others = [Hierarchical, Curved] if frame is None else [type(frame)]
+    return list(dict.fromkeys([Conditional] * early + others * late))
+
+
 def _best_map(x, g, frame, kinds, rng) -> Map | None:
     """The present map, or what is better: the first of any kind, one that gains much, or none."""
     wrong = isinstance(frame, EXACT) and MAPS[type(frame)].wrong(x, g, frame)
-    for kind in kinds if frame is None else [type(frame)]:
+    for kind in kinds:
         found = MAPS[kind].fit(x, g, rng)
-        if wrong or (found is not None and _gains(x, g, frame, found)):
+        if found is not None and (wrong or _gains(x, g, frame, found)):
             return found
-    return frame
+    return None if wrong else frame
 
 
 def _draws(course: Course, *names: str, look: Callable = lambda values: values) -> list[np.ndarray]:

@@ -15,7 +15,7 @@ import itertools
 
 import numpy as np
 
-from schuss.coordinates import Conditional
+from schuss.coordinates import Conditional, Frame
 from schuss.tuning.pilot import pilot
 from schuss.tuning.row_fit import robust
 
@@ -40,6 +40,9 @@ TRAINED = 0.6
 
 EXACT = 1e-4
 """What may be left of a gradient, as a share of its deviation."""
+
+KNOWN = 10
+"""How much larger than its error a precision must be to be more than none."""
 
 LEFT, WRONG = 0.05, 0.3
 """The loss in a coordinate of the map for it to be taken, and to be kept."""
@@ -69,8 +72,8 @@ def fit(x: np.ndarray, g: np.ndarray, rng: np.random.Generator) -> Conditional |
     return None
 
 
-def loss(x: np.ndarray, g: np.ndarray, frame: Conditional) -> float:
-    """Σ_j E log(1 + R_j²) of what isn't given."""
+def loss(x: np.ndarray, g: np.ndarray, frame: Frame) -> float:
+    """Σ_j E log(1 + R_j²) of what isn't given, in any map."""
     return float(np.sum(_losses(x, g, frame)))
 
 
@@ -83,13 +86,14 @@ def wrong(x: np.ndarray, g: np.ndarray, frame: Conditional) -> bool:
 def _losses(x, g, frame):
     """E log(1 + R²), R = z − ∂E/∂z, of every coordinate that isn't given."""
     z = frame.inverse(np, x)
-    rest = ~_given(frame)
-    each = robust(z - frame.pull(np, z, g), "log")[:, rest].mean(axis=0)
-    return np.nan_to_num(each, nan=np.inf)
+    each = robust(z - frame.pull(np, z, g), "log").mean(axis=0)
+    return np.where(_given(frame), 0.0, np.nan_to_num(each, nan=np.inf))
 
 
 def _given(frame):
-    return np.any(frame.rate != 0, axis=0)
+    """Which coordinates are, (dim,) of bool; none in maps of other kinds."""
+    rate = frame.rate if isinstance(frame, Conditional) else np.zeros((1, 1))
+    return np.any(rate != 0, axis=0)
 
 
 def _useful(x, g, frame):
@@ -98,9 +102,7 @@ def _useful(x, g, frame):
     still = frame._replace(
         precision=frame.precision * middle, pull_to=frame.pull_to * middle, rate=0 * frame.rate
     )
-    rest = ~_given(frame)
-    z = still.inverse(np, x)
-    before = robust(z - still.pull(np, z, g), "log")[:, rest].mean()
+    before = np.mean(_losses(x, g, still), where=~_given(frame))
     return bool(before > WORTH and np.all(_losses(x, g, frame) < LEFT))
 
 
@@ -208,26 +210,35 @@ def _left(x, g, given, rate):
 def _frame(x, g, given, rate) -> Conditional | None:
     """The map for forms that leave nothing; None where they aren't those of a density."""
     design, rest = _design(x, given, rate)
-    dim, c = x.shape[1], len(rest)
-    found = _solved(design, g[:, rest]).reshape(-1, 1 + c, c)
-    a, b = (found[:, 1:] + found[:, 1:].swapaxes(1, 2)) / 2, -found[:, 0]
+    dim, g = x.shape[1], g[:, rest]
+    a, b = _forms(design, g)
     vectors = _diagonalised(a)
     if vectors is None:
         return None
-    own = np.einsum("ji,fjk,ki->fi", vectors, a, vectors)
-    if own.min() < -EXACT:
+    halves = (_forms(design[i::2], g[i::2])[0] for i in (0, 1))
+    own, first, second = (np.einsum("ji,fjk,ki->fi", vectors, f, vectors) for f in (a, *halves))
+    # Deep in a neck one form is all there is to see, and others drown in its rounding errors.
+    known = np.abs(own) > KNOWN * np.abs(first - second)
+    if not (np.all(own[known] > -EXACT) and np.all(np.sum(own, axis=0, where=known) > 0.5)):
         return None
+    known = known & (own > 0)
     precision, pull_to, rates = np.zeros((3, FORMS, dim))
-    shape = slice(len(found)), rest
-    precision[shape], pull_to[shape] = np.maximum(own, 0), b @ vectors
+    shape = slice(len(own)), rest
+    precision[shape], pull_to[shape] = known * own, known * (b @ vectors)
     precision[0, given] = 1
-    rates[1 : len(found), given] = rate * np.eye(len(given))
+    rates[1 : len(own), given] = rate * np.eye(len(given))
     # φ is one at the origin of the map, where it was one at the middle of the draws.
     middle = np.exp(-rates @ np.median(x, axis=0))[:, None]
     whole, inverted = np.eye(dim), np.eye(dim)
     whole[np.ix_(rest, rest)] = vectors
     inverted[np.ix_(rest, rest)] = np.linalg.inv(vectors)
     return Conditional(whole, inverted, precision * middle, pull_to * middle, rates)
+
+
+def _forms(design, g):
+    """A_f and b_f by least squares, (forms, rest, rest) and (forms, rest)."""
+    found = _solved(design, g).reshape(-1, 1 + g.shape[1], g.shape[1])
+    return (found[:, 1:] + found[:, 1:].swapaxes(1, 2)) / 2, -found[:, 0]
 
 
 def _diagonalised(a):

@@ -47,7 +47,11 @@ def fit(x: np.ndarray, g: np.ndarray, rng: np.random.Generator) -> Curved | None
     # Draws from far out may overflow; such a parabola has no loss that is small.
     with np.errstate(all="ignore"):
         while (links := _links(x, g, frame)).any():
-            frame = _bent(x, g, frame, links)
+            bent = _bent(x, g, frame, links)
+            # Of draws from far out a parabola may be found in halves that all of them don't have.
+            if np.count_nonzero(bent.curve) == np.count_nonzero(frame.curve):
+                break
+            frame = bent
         useful = loss(x, g, frame) < WORTH * loss(x, g, straight)
     return frame if useful else None
 
