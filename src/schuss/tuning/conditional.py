@@ -35,8 +35,9 @@ first of a pair, and those that are tried as its second."""
 ROWS = 16
 """Rows of the gradient that tell of a partner."""
 
-TRAINED = 0.6
-"""The share of the draws, the first of them, that is fitted."""
+TRAINED, SPARE = 0.6, 32
+"""The share of the draws, the first of them, that is fitted, and how many more than there are
+unknowns: without noise a few are enough, and many take long."""
 
 EXACT = 1e-4
 """What may be left of a gradient, as a share of its deviation."""
@@ -144,6 +145,8 @@ def _partners(x, g, k, rate):
     Of the rows where most is left, each is compared with the products of a coordinate with 1, with
     the row's own coordinate and with its force, less what is explained already.
     """
+    some = _spaced(0, len(x), 4 * x.shape[1] + SPARE)
+    x, g = x[some], g[some]
     design, rest = _design(x, (k,), rate)
     if not np.isfinite(design).all():
         return []
@@ -197,14 +200,20 @@ def _scaled(design):
 
 
 def _left(x, g, given, rate):
-    """What is left of the worst row of the gradient on the draws that weren't fitted."""
+    """What is left of the worst row of the gradient on draws that weren't fitted, later ones."""
     design, rest = _design(x, given, rate)
     if not np.isfinite(design).all():
         return np.inf
-    g, n = g[:, rest], int(TRAINED * len(x))
-    off = g[n:] - design[n:] @ _solved(design[:n], g[:n])
-    left = np.max(np.sqrt(np.mean(off**2, axis=0)) / np.maximum(g.std(axis=0), 1e-300))
+    n, spread = int(TRAINED * len(x)), np.maximum(g[:, rest].std(axis=0), 1e-300)
+    early, late = _spaced(0, n, design.shape[1] + SPARE), _spaced(n, len(x), 2 * SPARE)
+    off = g[np.ix_(late, rest)] - design[late] @ _solved(design[early], g[np.ix_(early, rest)])
+    left = np.max(np.sqrt(np.mean(off**2, axis=0)) / spread)
     return float(np.nan_to_num(left, nan=np.inf))
+
+
+def _spaced(first, last, most):
+    """At most so many numbers from `first` up to `last`, at equal distances."""
+    return np.linspace(first, last - 1, min(most, last - first)).astype(int)
 
 
 def _frame(x, g, given, rate) -> Conditional | None:
