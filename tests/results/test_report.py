@@ -76,6 +76,15 @@ def test_bad_run_says_so_first():
     assert "until the verdict is green" in text
 
 
+def test_other_coordinates_are_told_by_name():
+    """The second flat coordinate is the logarithm of tau."""
+    told = {"coordinates": "all else is normal given {}", "leaders": (1,)}
+    post = posterior(**told)
+    assert post.coordinates == "all else is normal given tau"
+    assert "all else is normal given tau" in read(page.page(post))[1]
+    assert posterior().coordinates == "as given"
+
+
 @pytest.mark.parametrize(
     "fields",
     [

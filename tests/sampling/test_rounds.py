@@ -274,21 +274,25 @@ def test_a_run_that_turned_cold_is_resumed(tmp_path, gradients):
 
 @pytest.mark.filterwarnings("ignore::schuss.NotConverged")
 @pytest.mark.parametrize(
-    "given",
+    ("given", "told"),
     [
-        {"target": rosenbrock(6)},
-        {"target": funnel(6)},
-        {"logdensity": heavy_funnel, "init": np.zeros(6)},
+        ({"target": rosenbrock(6)}, "others lie along parabolas over x[0], x[1], x[2]"),
+        ({"target": funnel(6)}, "all else is normal given x[0]"),
+        (
+            {"logdensity": heavy_funnel, "init": np.zeros(6)},
+            "widths and places are set by x[0]",
+        ),
     ],
     ids=["curved", "conditional", "hierarchical"],
 )
-def test_a_run_in_other_coordinates_is_resumed(tmp_path, given):
+def test_a_run_in_other_coordinates_is_resumed(tmp_path, given, told):
     def sampled(**options):
         return schuss.sample(**given, gradients=6000, progress=False, **options)
 
     resumed, whole = stopped(sampled, tmp_path / "run.zarr", 4000)
     np.testing.assert_array_equal(resumed.x, whole.x)
     assert whole.stats.gradients["pilot"] < 4000
+    assert resumed.coordinates == whole.coordinates == told
 
 
 def test_a_gaussian_in_the_plane_stays_hot():

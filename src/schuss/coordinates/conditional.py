@@ -23,6 +23,13 @@ class Conditional(NamedTuple):
     pull_to: Any  # β (forms, dim)
     rate: Any  # ρ (forms, dim), zero but for those that are given
 
+    meaning = "all else is normal given {}"
+
+    @property
+    def leaders(self):
+        """Those that are given, (dim,) of bool."""
+        return (self.rate != 0).any(axis=0)
+
     def forward(self, xp, z):
         """x(z)."""
         rows = self.rows(xp, z)

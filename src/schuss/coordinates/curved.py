@@ -18,6 +18,13 @@ class Curved(NamedTuple):
     curve: Any  # q (dim, dim)
     generations: Any  # zeros, as many as there are links in the longest line of those who follow
 
+    meaning = "others lie along parabolas over {}"
+
+    @property
+    def leaders(self):
+        """Those who are followed, (dim,) of bool."""
+        return (self.curve != 0).any(axis=0)
+
     def forward(self, xp, z):
         """x(z): each pass sets those right whom the longest line reaches one link later."""
         x = z

@@ -26,6 +26,13 @@ class Hierarchical(NamedTuple):
     origin: Any  # c (parents,)
     parents: Any  # (parents, dim), a one in each row; a row of zeros is no parent
 
+    meaning = "widths and places are set by {}"
+
+    @property
+    def leaders(self):
+        """The parents, (dim,) of bool."""
+        return (self.parents != 0).any(axis=0)
+
     def forward(self, xp, z):
         """x(z)."""
         heads = z @ self.parents.T

@@ -181,6 +181,7 @@ def _settings(post: "Posterior") -> str:
     settings = {
         "sampler": stats.sampler or "not stated",
         "engine": stats.engine or "not stated",
+        "coordinates": post.coordinates,
         "seed": stats.seed,
         "step size": _number(stats.step_size) + (", less on steep slopes" if local else ""),
         "refresh length": _number(stats.refresh),

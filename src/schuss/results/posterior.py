@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from schuss.results import naming
+from schuss.results.checks.evidence import listed
 from schuss.results.stats import Moments, Stats
 from schuss.results.summary import Summary, element_names, summarise
 from schuss.results.verdict import Verdict, judge, judge_moments
@@ -91,6 +92,12 @@ class Posterior:
         frozen = self.stats.frozen
         alive = np.ones(self.chains, bool) if frozen is None else ~np.asarray(frozen, bool)
         return alive if alive.any() else np.ones(self.chains, bool)
+
+    @property
+    def coordinates(self) -> str:
+        """In which coordinates the chains moved: the user's, or others and why."""
+        names = [self._flat_names[i] for i in self.stats.leaders]
+        return self.stats.coordinates.format(listed(names)) or "as given"
 
     @functools.cached_property
     def verdict(self) -> Verdict:

@@ -36,6 +36,8 @@ class Stats:
     history: tuple[Mapping[str, Any], ...] = ()  # rows of the tuning; any key may be missing
     exact: bool = True
     sampler: str = ""
+    coordinates: str = ""  # what made others than the user's better, {} for the names of `leaders`
+    leaders: tuple[int, ...] = ()  # flat coordinates that the others were described by
     seed: int = 0
     engine: str = ""
     interrupted: bool = False

@@ -62,6 +62,8 @@ def gather(
         history=tuple(course.history),
         exact=course.exact and adjusted,
         sampler="auto" if course.exact else "auto, exact=False",
+        coordinates=field.chart[0].meaning if field.chart else "",
+        leaders=tuple(np.flatnonzero(field.chart[0].leaders).tolist()) if field.chart else (),
         seed=field.seed,
         engine=problem.engine.name,
         interrupted=interrupted,

@@ -93,8 +93,7 @@ def _losses(x, g, frame):
 
 def _given(frame):
     """Which coordinates are, (dim,) of bool; none in maps of other kinds."""
-    rate = frame.rate if isinstance(frame, Conditional) else np.zeros((1, 1))
-    return np.any(rate != 0, axis=0)
+    return frame.leaders if isinstance(frame, Conditional) else np.zeros(1, bool)
 
 
 def _useful(x, g, frame):
