@@ -7,7 +7,7 @@ import pytest
 
 from schuss.targets import funnel
 from schuss.targets.posteriors import brownian, eight_schools_centred
-from schuss.tuning import conditional
+from schuss.tuning import conditional, linear_given
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +89,7 @@ def given_scale(scale):
     return energy
 
 
-@pytest.mark.parametrize("rate", conditional.RATES)
+@pytest.mark.parametrize("rate", linear_given.RATES)
 def test_what_is_given_may_be_the_logarithm_of_any_measure_of_scale(rate):
     x = around(np.zeros(4))
     frame = fitted(x, gradient(given_scale(lambda y: jnp.exp(-rate * y / 2)), x))

@@ -116,8 +116,7 @@ class Rounds:
 
 
 def _present(course: Course) -> Map | None:
-    charted = [frame for frame in course.field.chart if isinstance(frame, Map)]
-    return charted[0] if charted else None
+    return course.field.chart[0] if course.field.chart else None
 
 
 def _kinds(frame: Map | None, total: int, draws: int, dim: int) -> list[type]:

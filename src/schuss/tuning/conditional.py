@@ -11,11 +11,10 @@ left over on the draws that weren't fitted, and there is no map. The forms A_f a
 together, two of them always, more where they allow it.
 """
 
-import itertools
-
 import numpy as np
 
 from schuss.coordinates import Conditional, Frame
+from schuss.tuning.linear_given import EXACT, TRAINED, products, solved, trials
 from schuss.tuning.pilot import pilot
 from schuss.tuning.row_fit import robust
 
@@ -24,23 +23,6 @@ FORMS = 3
 
 MOST_DIM = 100
 """Beyond it a search would take seconds."""
-
-RATES = (-2, -1, 1, 2)
-"""ρ: given may be the logarithm of a deviation, a variance, a precision or its root."""
-
-CANDIDATES, LEADERS, PARTNERS = 4, 2, 2
-"""Coordinates that are tried alone, by either of two signs; those of them that are tried as the
-first of a pair, and those that are tried as its second."""
-
-ROWS = 16
-"""Rows of the gradient that tell of a partner."""
-
-TRAINED, SPARE = 0.6, 32
-"""The share of the draws, the first of them, that is fitted, and how many more than there are
-unknowns: without noise a few are enough, and many take long."""
-
-EXACT = 1e-4
-"""What may be left of a gradient, as a share of its deviation."""
 
 KNOWN = 10
 """How much larger than its error a precision must be to be more than none."""
@@ -66,7 +48,7 @@ def fit(x: np.ndarray, g: np.ndarray, rng: np.random.Generator) -> Conditional |
         return None
     x, g = chosen
     with np.errstate(all="ignore"):
-        for given, rate in _trials(x, g):
+        for given, rate in trials(x, g):
             frame = _frame(x, g, given, rate)
             if frame is not None:
                 return frame if _useful(x, g, frame) else None
@@ -106,118 +88,9 @@ def _useful(x, g, frame):
     return bool(before > WORTH and np.all(_losses(x, g, frame) < LEFT))
 
 
-def _trials(x, g):
-    """Given coordinates and their rate that leave nothing of the gradient, one alone first."""
-    likely = _candidates(x, g)
-    alone = (((k,), rate) for k in likely for rate in RATES)
-    pairs = (
-        ((k, other), rate)
-        for k in likely[:LEADERS]
-        for rate in RATES
-        for other in _partners(x, g, k, rate)
-    )
-    for given, rate in itertools.chain(alone, pairs):
-        if _left(x, g, given, rate) < EXACT:
-            yield given, rate
-
-
-def _candidates(x, g):
-    """Those that might be given, likely ones first.
-
-    Their own gradients are least linear, quadratics of all that they set the scale of; and what
-    isn't linear in the others' gradients goes with these, larger or smaller along what is given.
-    """
-    design = np.concatenate([np.ones((len(x), 1)), x], axis=1)
-    line = design @ _solved(design, g)
-    bent = np.var(g - line, axis=0) / np.maximum(np.var(g, axis=0), 1e-300)
-    if not np.max(bent) > EXACT**2:
-        return []
-    off, h = _unit(g - line), _unit(x)
-    along = [np.mean(np.mean(off * _unit(one[:, None] * line), axis=0) ** 2) for one in h.T]
-    orders = (np.argsort(part)[::-1][:CANDIDATES] for part in (np.asarray(along), bent))
-    return list(dict.fromkeys(int(k) for pair in zip(*orders, strict=True) for k in pair))
-
-
-def _partners(x, g, k, rate):
-    """Those along which what is left of the gradient given k goes with place and force.
-
-    Of the rows where most is left, each is compared with the products of a coordinate with 1, with
-    the row's own coordinate and with its force, less what is explained already.
-    """
-    some = _spaced(0, len(x), 4 * x.shape[1] + SPARE)
-    x, g = x[some], g[some]
-    design, rest = _design(x, (k,), rate)
-    if not np.isfinite(design).all():
-        return []
-    q, g = np.linalg.qr(_scaled(design)[0])[0], g[:, rest]
-    off = g - q @ (q.T @ g)
-    most = np.argsort(np.var(off, axis=0) / np.maximum(np.var(g, axis=0), 1e-300))[-ROWS:]
-    off, force, h = off[:, most], _unit((g - off)[:, most]), _unit(x)
-    own, total = h[:, rest[most]], np.maximum(np.sum(off**2, axis=0), 1e-300)
-    found = []
-    for other in rest:
-        products = h[:, other, None, None] * np.stack([np.ones_like(own), own, force], axis=2)
-        flat = products.reshape(len(x), -1)
-        products = (flat - q @ (q.T @ flat)).reshape(products.shape)
-        square = np.einsum("nri,nrj->rij", products, products)
-        # Where products are alike, or nothing but what is explained, nothing is divided by.
-        square += (1e-9 * np.trace(square, axis1=1, axis2=2)[:, None, None] + 1e-300) * np.eye(3)
-        along = np.einsum("nri,nr->ri", products, off)
-        gained = np.sum(along * np.linalg.solve(square, along[..., None])[..., 0], axis=1)
-        found.append(np.mean(np.where(rest[most] == other, 0.0, gained / total)))
-    return [int(one) for one in rest[np.argsort(found)[::-1][:PARTNERS]]]
-
-
-def _unit(x):
-    centred = x - x.mean(axis=0)
-    return centred / np.maximum(centred.std(axis=0), 1e-300)
-
-
-def _design(x, given, rate):
-    """φ_f and φ_f x_c of all forms, each φ one at the middle, (n, forms·(1 + rest))."""
-    rest = np.setdiff1d(np.arange(x.shape[1]), given)
-    away = x[:, given] - np.median(x[:, given], axis=0)
-    forms = np.concatenate([np.ones((len(x), 1)), np.exp(rate * away)], axis=1)
-    columns = np.concatenate([np.ones((len(x), 1)), x[:, rest]], axis=1)
-    return (forms[:, :, None] * columns[:, None]).reshape(len(x), -1), rest
-
-
-def _solved(design, g):
-    """Least squares; not a number where columns depend on each other."""
-    design, size = _scaled(design)
-    q, r = np.linalg.qr(design)
-    try:
-        return np.linalg.solve(r, q.T @ g) / size[:, None]
-    except np.linalg.LinAlgError:
-        return np.full((design.shape[1], g.shape[1]), np.nan)
-
-
-def _scaled(design):
-    """Columns of one size, and what they were divided by."""
-    size = np.maximum(np.sqrt(np.mean(design**2, axis=0)), 1e-300)
-    return design / size, size
-
-
-def _left(x, g, given, rate):
-    """What is left of the worst row of the gradient on draws that weren't fitted, later ones."""
-    design, rest = _design(x, given, rate)
-    if not np.isfinite(design).all():
-        return np.inf
-    n, spread = int(TRAINED * len(x)), np.maximum(g[:, rest].std(axis=0), 1e-300)
-    early, late = _spaced(0, n, design.shape[1] + SPARE), _spaced(n, len(x), 2 * SPARE)
-    off = g[np.ix_(late, rest)] - design[late] @ _solved(design[early], g[np.ix_(early, rest)])
-    left = np.max(np.sqrt(np.mean(off**2, axis=0)) / spread)
-    return float(np.nan_to_num(left, nan=np.inf))
-
-
-def _spaced(first, last, most):
-    """At most so many numbers from `first` up to `last`, at equal distances."""
-    return np.linspace(first, last - 1, min(most, last - first)).astype(int)
-
-
 def _frame(x, g, given, rate) -> Conditional | None:
     """The map for forms that leave nothing; None where they aren't those of a density."""
-    design, rest = _design(x, given, rate)
+    design, rest = products(x, given, rate)
     dim, g = x.shape[1], g[:, rest]
     a, b = _forms(design, g)
     vectors = _diagonalised(a)
@@ -245,7 +118,7 @@ def _frame(x, g, given, rate) -> Conditional | None:
 
 def _forms(design, g):
     """A_f and b_f by least squares, (forms, rest, rest) and (forms, rest)."""
-    found = _solved(design, g).reshape(-1, 1 + g.shape[1], g.shape[1])
+    found = solved(design, g).reshape(-1, 1 + g.shape[1], g.shape[1])
     return (found[:, 1:] + found[:, 1:].swapaxes(1, 2)) / 2, -found[:, 0]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from schuss.coordinates.curved import Curved
 from schuss.tuning import metric
-from schuss.tuning.pilot import pilot
+from schuss.tuning.pilot import pilot, unit
 from schuss.tuning.row_fit import Rows, held_out, robust, solve
 
 LEAST_CORRELATION = 0.2
@@ -129,14 +129,9 @@ def _candidates(x, free):
 
 def _columns(x):
     """Each coordinate scaled, and its square less what is linear in it, scaled too."""
-    line = _unit(x)
+    line = unit(x)
     square = line**2
-    return line, _unit(square - line * (line * square).mean(axis=0))
-
-
-def _unit(x):
-    centred = x - x.mean(axis=0)
-    return centred / np.maximum(centred.std(axis=0), 1e-300)
+    return line, unit(square - line * (line * square).mean(axis=0))
 
 
 def _left(x, g, rows, columns):

@@ -1,4 +1,4 @@
-"""The draws and gradients that maps are fitted to."""
+"""The draws and gradients that maps are fitted to, and columns of them scaled."""
 
 import numpy as np
 
@@ -17,3 +17,9 @@ def pilot(
         return x, g
     at = np.sort(rng.choice(len(x), MOST, replace=False))
     return x[at], g[at]
+
+
+def unit(x: np.ndarray) -> np.ndarray:
+    """Columns of mean zero and deviation one."""
+    centred = x - x.mean(axis=0)
+    return centred / np.maximum(centred.std(axis=0), 1e-300)
