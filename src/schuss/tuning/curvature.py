@@ -171,6 +171,6 @@ def _bent(x, g, frame, links) -> Curved:
 def _longest(follows):
     """Links in the longest line of those who follow each other."""
     lines, count = follows.astype(int), 0
-    while lines.any():
+    while lines.any() and count < len(follows):
         lines, count = np.minimum(lines @ follows, 1), count + 1
     return count
