@@ -27,6 +27,10 @@ MOST_DIM = 100
 KNOWN = 10
 """How much larger than its error a precision must be to be more than none."""
 
+ALIKE, LARGE = 1e-8, 0.46
+"""Eigenvalues that are taken for one, and the part of the largest length that is large too: not a
+simple fraction, which lengths may be of each other."""
+
 LEFT, WRONG = 0.05, 0.3
 """The loss in a coordinate of the map for it to be taken, and to be kept."""
 
@@ -125,10 +129,27 @@ def _forms(design, g):
 def _diagonalised(a):
     """V with VᵀA_fV diagonal for all forms where they allow it, and VᵀΣA_fV = 1."""
     try:
-        lower = np.linalg.cholesky(a.sum(axis=0))
-        root = np.linalg.inv(lower).T
+        root = np.linalg.inv(np.linalg.cholesky(a.sum(axis=0))).T
         # Where directions are alike in one form another one tells them apart.
         mixed = np.einsum("f,fij->ij", np.sqrt(1 + np.arange(len(a))), a)
-        return root @ np.linalg.eigh(root.T @ mixed @ root)[1]
+        return root @ _settled(*np.linalg.eigh(root.T @ mixed @ root))
     except np.linalg.LinAlgError:
         return None
+
+
+def _settled(values, vectors):
+    """Eigenvectors that no rounding error can turn, among those that are alike or to −v.
+
+    Of equal values the axis that lies in their span for the larger part and comes first gives the
+    first vector, what is left of the span the others.
+    """
+    apart = np.flatnonzero(np.diff(values) > ALIKE) + 1
+    found = []
+    for span in np.split(vectors, apart, axis=1):
+        left = span
+        for _ in span.T:
+            size = np.linalg.norm(left, axis=1)
+            axis = np.argmax(size > LARGE * size.max())
+            found.append(left @ (left[axis] / size[axis]))
+            left = left - np.outer(found[-1], found[-1] @ left)
+    return np.stack(found, axis=1)
