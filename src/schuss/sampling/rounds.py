@@ -129,6 +129,8 @@ def _kinds(frame: Map | None, total: int, draws: int, dim: int) -> list[type]:
 def _best_map(x, g, frame, kinds, rng) -> Map | None:
     """The present map, or what is better: the first of any kind, one that gains much, or none."""
     wrong = isinstance(frame, EXACT) and MAPS[type(frame)].wrong(x, g, frame)
+    if isinstance(frame, Conditional) and not wrong:
+        return frame
     for kind in kinds:
         found = MAPS[kind].fit(x, g, rng)
         if found is not None and (wrong or _gains(x, g, frame, found)):
