@@ -216,7 +216,7 @@ and what a look shows counts from there on. Where tuning is a share of the run, 
 every budget of a doubling grid. A dash is what wasn't run; not run at all: {missing}.
 
 The page is put together of runs on two machines, and peers were run once. Ours are all of one
-sampler but for stochastic-volatility and item-response, which are of earlier ones. Medians of 20
+sampler but for item-response, which is of earlier ones. Medians of 20
 seeds scatter: where b²max falls slowly, as on stochastic-volatility, by a factor of two or three.
 
 Ours changes coordinates on brownian, funnel and eight-schools-centred, where all else is normal
