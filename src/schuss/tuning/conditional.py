@@ -14,9 +14,9 @@ together, two of them always, more where they allow it.
 import numpy as np
 
 from schuss.coordinates import Conditional, Frame
+from schuss.tuning.frame_fit import row_losses
 from schuss.tuning.linear_given import EXACT, TRAINED, products, solved, trials
 from schuss.tuning.pilot import pilot
-from schuss.tuning.row_fit import robust
 
 FORMS = 3
 """A constant one, and those of at most two given coordinates."""
@@ -72,9 +72,7 @@ def wrong(x: np.ndarray, g: np.ndarray, frame: Conditional) -> bool:
 
 def _losses(x, g, frame):
     """E log(1 + R²), R = z − ∂E/∂z, of every coordinate that isn't given."""
-    z = frame.inverse(np, x)
-    each = robust(z - frame.pull(np, z, g), "log").mean(axis=0)
-    return np.where(_given(frame), 0.0, np.nan_to_num(each, nan=np.inf))
+    return np.where(_given(frame), 0.0, row_losses(x, g, frame))
 
 
 def _given(frame):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schuss.coordinates.hierarchical import Hierarchical
+from schuss.coordinates import Frame, Hierarchical
 from schuss.tuning.metric import scales
 from schuss.tuning.row_fit import Rows, robust, solve
 
@@ -46,7 +46,7 @@ def loss(x: np.ndarray, g: np.ndarray, frame: Hierarchical) -> float:
     return float(np.sum(row_losses(x, g, frame)))
 
 
-def row_losses(x: np.ndarray, g: np.ndarray, frame: Hierarchical) -> np.ndarray:
+def row_losses(x: np.ndarray, g: np.ndarray, frame: Frame) -> np.ndarray:
     """E log(1 + R_j²) of every row."""
     z = frame.inverse(np, x)
     each = np.mean(robust(z - frame.pull(np, z, g), "log"), axis=0)
