@@ -212,3 +212,28 @@ def test_volume_on_the_sphere(x64, dim):
     for i, jacobian in enumerate(jacobians):
         volume = log_volume(jacobian, across(u[i]), across(after[i]))
         assert volume == pytest.approx(-(dim - 1) * gained[i], abs=1e-12)
+
+
+@GENERIC
+@given(cases(ANYWHERE | CLOSE))
+def test_a_rough_turn_differs_by_rounding_errors_of_its_length(case):
+    """Not by more than u itself may be off: 12 ulps, and what an error of e is stretched by."""
+    u, g, h, kappa = arrays(case)
+    boost = kick.approach(np, u, g, kappa)
+    rough, right = kick.turn_roughly(np, boost, h), kick.turn(np, boost, h)
+    assert rough.dtype == case.dtype
+    length = np.linalg.norm(rough.astype(float))
+    stretch = float(1 + exact_kick(u[0], g[0], h, kappa).amplification)
+    slack = 12 * float(np.finfo(case.dtype).eps) * stretch
+    assert abs(length - 1) < slack
+    np.testing.assert_allclose(rough / length, right, atol=4 * np.finfo(case.dtype).eps)
+
+
+@pytest.mark.parametrize("length", [1e-60, 1e-30, 1.0, 1e150, 1e240])
+def test_the_length_of_extreme_gradients(length):
+    """float64, beyond where squares under- or overflow."""
+    g = np.random.default_rng(0).standard_normal((4, 5))
+    g *= length / np.linalg.norm(g, axis=1, keepdims=True)
+    found, e = kick.force(np, g)
+    np.testing.assert_allclose(found, length, rtol=1e-14)
+    np.testing.assert_allclose(e, -g / length, rtol=1e-14)

@@ -34,7 +34,8 @@ def follow(energy, sampler=None, **given):
 
 
 def compiled():
-    return [f._cache_size() for f in (engine._start, engine._record, engine._collect)]
+    loops = engine._start, engine._record, engine._collect
+    return [loop.jitted._cache_size() for loop in loops]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def begin(field, metric, kernel, x=START):
         state = adaptive.State(*point, nothing + 0.3, nothing, nothing)
         return adaptive.Params(0.3, dim - 1.0, 0.5, 0.01, 1.0, 1.0, 1.0, 5.0), state
     s = rng.uniform(-1, 1, len(x))
-    state = persistent.State(*point, *point, nothing, s, nothing, nothing)
+    state = persistent.beginning(*point[:2], *point[3:], nothing, s, nothing, nothing)
     return persistent.Params(0.8, dim - 1.0, dim - 1.0, 0.3, 2.0, 0.4), state
 
 

@@ -194,7 +194,7 @@ def test_torch():
 
 
 def test_single_precision():
-    found = quietly(init=np.zeros(3, np.float32), draws=500)
+    found = quietly(init=np.zeros(3, np.float32), draws=1000)
     assert found.verdict.converged
     assert np.abs(found.x.mean(axis=(0, 1)) - MEAN).max() < 0.25
     # The energies were made in 32 bits.

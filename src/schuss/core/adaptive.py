@@ -64,7 +64,8 @@ def kernel(dynamics: Dynamics) -> Kernel:
 
     def step(xp, grad_fn, state: State, noise: Noise, params: Params) -> tuple[State, Info]:
         here, h, dim = Point(*state[:5]), state.step_size, state.x.shape[-1]
-        there = leap(xp, grad_fn, dynamics, two_stage(params.kick), here, h, params.kappa)
+        scheme = two_stage(params.kick)
+        there = leap(xp, grad_fn, dynamics, scheme, here, h, params.kappa, roughly=True)
         error = work(here, there, params.kappa)
         sound = finite(xp, there.energy, there.g) & (xp.abs(error) < HOPELESS)
         fresh = here._replace(u=dynamics.velocity(xp, noise.normal))

@@ -24,6 +24,7 @@ class Dynamics(NamedTuple):
 
     approach: Callable  # (xp, u, g, kappa) → boost
     turn: Callable  # (xp, boost, h) → u
+    turn_roughly: Callable  # the same, but for rounding errors of |u|
     gain: Callable  # (xp, boost, h) → (chains,)
     log_elapsed: Callable  # (xp, boost, h) → (chains,), log of the time of the Hamiltonian
     drift: Callable  # (xp, x, u, h) → x
@@ -38,6 +39,7 @@ def _straight(xp, x, u, h):
 ESH = Dynamics(
     kick.approach,
     kick.turn,
+    kick.turn_roughly,
     kick.gain,
     kick.log_elapsed,
     _straight,
@@ -97,7 +99,7 @@ def _q_dynamics(q: float) -> Dynamics:
         scale = nu[..., None]
         return (v + scale * normal) / xp.sqrt(1 + scale * scale)
 
-    return Dynamics(approach, turn, gain, log_elapsed, drift, velocity, nudge)
+    return Dynamics(approach, turn, turn, gain, log_elapsed, drift, velocity, nudge)
 
 
 NEWTON = q_dynamics(0)
@@ -131,14 +133,26 @@ def prepare(xp, dynamics: Dynamics, u, g, share: Any, step_size, kappa):
     return dynamics.approach(xp, u, g, kappa), h
 
 
-def leap(xp, grad_fn, dynamics: Dynamics, integrator: Integrator, point: Point, step_size, kappa):
-    """One whole step, from a synchronised point to the next (Eq. 16)."""
+def leap(
+    xp,
+    grad_fn,
+    dynamics: Dynamics,
+    integrator: Integrator,
+    point: Point,
+    step_size,
+    kappa,
+    *,
+    roughly: bool = False,
+) -> Point:
+    """One whole step, from a synchronised point to the next (Eq. 16).
+
+    `roughly` leaves it to noise that follows to normalise the velocity.
+    """
+    turn = dynamics.turn_roughly if roughly else dynamics.turn
 
     def kicked(point, share):
         boost, h = prepare(xp, dynamics, point.u, point.g, share, step_size, kappa)
-        return point._replace(
-            u=dynamics.turn(xp, boost, h), r=point.r + dynamics.gain(xp, boost, h)
-        )
+        return point._replace(u=turn(xp, boost, h), r=point.r + dynamics.gain(xp, boost, h))
 
     point = kicked(point, integrator.kicks[0])
     for a, b in zip(integrator.drifts, integrator.kicks[1:], strict=True):

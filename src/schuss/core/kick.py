@@ -25,6 +25,10 @@ class Boost(NamedTuple):
     rate: Any  # |g|/κ, (chains, 1)
 
 
+REACH = 2.0**-300
+"""Gradients in 64 bits are scaled by this: those from 1e-63 to 1e244 can be squared then."""
+
+
 def tiny(xp, dtype) -> float:
     """The smallest normal number, to be added where a divisor may vanish."""
     return float(xp.finfo(dtype).smallest_normal)
@@ -48,14 +52,20 @@ def unit(xp, v):
 def force(xp, g):
     """Split a gradient into its length |g| and the direction of descent e = −g/|g|.
 
-    The mean size of a component is divided out first, so |g| up to the largest float is safe; the
-    largest would do as well, but compiled code takes twice as long to find it. A zero gradient has
-    length zero and e = 0.
+    Squares must neither overflow nor vanish. In 64 bits a fixed factor sees to that; a shorter
+    gradient counts as none. In fewer bits the mean size of a component is divided out first, so |g|
+    up to the largest float is safe; the largest component would do as well, but compiled code takes
+    twice as long to find it. A zero gradient has length zero and e = 0.
     """
+    least = tiny(xp, g.dtype)
+    if g.dtype == xp.float64:
+        scaled = -REACH * g
+        length = norm(xp, scaled)
+        return length / REACH, scaled / (length + least)
     size = xp.sum(xp.abs(g) * (1 / g.shape[-1]), axis=-1, keepdims=True)
-    scaled = g / -(size + tiny(xp, g.dtype))
+    scaled = g / -(size + least)
     length = norm(xp, scaled)
-    return size * length, scaled / (length + tiny(xp, g.dtype))
+    return size * length, scaled / (length + least)
 
 
 def approach(xp, u, g, kappa) -> Boost:
@@ -67,13 +77,27 @@ def approach(xp, u, g, kappa) -> Boost:
 
 def turn(xp, boost: Boost, h):
     """The direction after a time h (Eq. 14): u' ∝ ζp + (cos²(θ/2)(1 − ζ)² − ζ²)e."""
+    turned, _ = _turned(xp, boost, h)
+    return turned / norm(xp, turned)
+
+
+def turn_roughly(xp, boost: Boost, h):
+    """The same, divided by the length that it has but for rounding errors.
+
+    Without a sum over coordinates, for those who will normalise u before errors add up.
+    """
+    turned, length = _turned(xp, boost, h)
+    return turned / length
+
+
+def _turned(xp, boost, h):
+    """u' up to its length, and that length, a + bζ² with a = cos²(θ/2) and b = sin²(θ/2)."""
     fall = -(column(h) * boost.rate)
     zeta = xp.exp(fall)
     # At u = −e the square of ζ is all there is: it must not vanish.
     square = zeta * zeta + tiny(xp, fall.dtype) ** 0.5
-    reach = boost.cos - zeta * boost.cos
-    turned = zeta * boost.p + (reach * reach - square) * boost.e
-    return turned / norm(xp, turned)
+    reach, a = boost.cos - zeta * boost.cos, boost.cos * boost.cos
+    return zeta * boost.p + (reach * reach - square) * boost.e, a + (1 - a) * square
 
 
 def _weights(boost: Boost, h):

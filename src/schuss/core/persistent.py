@@ -9,16 +9,17 @@ the gradient is steep (`local_step`).
 """
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 from schuss.core import local_step
-from schuss.core.dynamics import ESH, Dynamics, flip, leap, observe, start, work
+from schuss.core.dynamics import ESH, Dynamics, flip, leap, start, work
 from schuss.core.integrators import Integrator
-from schuss.core.kernel import Info, Kernel, Noise, Point, current, everyone, select
+from schuss.core.kernel import Info, Kernel, Noise, Point, Seen, current, everyone, select
 from schuss.core.refresh import forgetting
 
-HOPELESS = 10.0
-"""A lookahead with log|s| + W above this is given up: it would hardly ever come back."""
+HOPELESS = math.exp(10.0)
+"""A lookahead with |s|e^W above this is given up: it would hardly ever come back."""
 
 
 class State(NamedTuple):
@@ -26,17 +27,15 @@ class State(NamedTuple):
 
     x: Any
     u: Any
-    r: Any
     energy: Any
     g: Any
     to_x: Any
     to_u: Any
-    to_r: Any
-    to_energy: Any
     to_g: Any
-    count: Any  # steps of this lookahead so far
+    r: Any  # gained in this lookahead so far
+    count: Any  # and its steps
     s: Any
-    scale: Any  # log h/ε of this lookahead's steps
+    scale: Any  # log h/ε of these
     middle: Any  # of the density that it was drawn from
 
 
@@ -67,17 +66,19 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
         if local:
             middle = local_step.shortening(xp, g, params.knee)
             scale = local_step.draw(xp, middle, noise.uniform[:, 1], params.spread)
-        return State(*here, *here, count=nothing, s=s, scale=scale, middle=middle)
+        return beginning(here.x, here.u, energy, g, nothing, s, scale, middle)
 
     def step(xp, grad_fn, state: State, noise: Noise, params: Params) -> tuple[State, Info]:
-        here, there = Point(*state[:5]), Point(*state[5:10])
+        nothing = xp.zeros_like(state.energy)
+        here = Point(state.x, state.u, nothing, state.energy, state.g)
+        there = Point(state.to_x, state.to_u, state.r, state.energy, state.to_g)
         h, slide, nu = params.step_size, params.slide, params.nu
         scale = state.scale
         middle = ahead = state.middle
         if local:
             h, slide = (xp.exp(scale) * part for part in (h, slide))
             nu = forgetting(xp, slide, state.x.shape[-1])
-        there = leap(xp, grad_fn, dynamics, integrator, there, h, params.kappa)
+        there = leap(xp, grad_fn, dynamics, integrator, there, h, params.kappa, roughly=True)
         count = state.count + 1
         error = work(here, there, params.volume)
         if local:
@@ -86,34 +87,49 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
                 local_step.surprise(xp, scale, place, params.spread) for place in (ahead, middle)
             )
             error = error + (after - before)
-        error = xp.where(xp.isfinite(error), error, xp.full_like(error, float("inf")))
+        error = xp.where(xp.isfinite(error), error, nothing + float("inf"))
 
-        level = xp.log(xp.abs(state.s)) + error
-        accepted = level < 0
-        failed = ~accepted & ((count > params.looks) | (level > HOPELESS))
+        # All decisions come from |s|e^W: compiled code makes an exponential once and not anew for
+        # each coordinate of each array that is chosen by it.
+        size = xp.exp(xp.log(xp.abs(state.s)) + error)
+        accepted = size < 1
+        failed = ~accepted & ((count > params.looks) | (size > HOPELESS))
         complete = accepted | failed
-        here = select(xp, accepted, there, select(xp, failed, flip(here), here))
-        there = select(xp, complete, here, there)
-        u = dynamics.nudge(xp, there.u, noise.normal, nu)
-        there = there._replace(u=u)
-        here = select(xp, complete, there, here)
+        moved, onward = select(xp, accepted, there, here), select(xp, failed, flip(here), there)
+        u = dynamics.nudge(xp, onward.u, noise.normal, nu)
 
-        s = state.s * xp.where(accepted, xp.exp(error), xp.ones_like(error))
+        s = xp.where(accepted, xp.sign(state.s) * size, state.s)
         s = xp.where(complete, _slide(xp, s, noise.uniform[:, 0], slide), s)
         if local:
             middle = xp.where(accepted, ahead, middle)
             drawn = local_step.draw(xp, middle, noise.uniform[:, 1], params.spread)
             scale = xp.where(complete, drawn, scale)
         first = state.count == 0
-        nothing = xp.zeros_like(error)
         info = Info(
             xp.where(complete, nothing, nothing - float("inf")),
             error,
             xp.where(first, xp.exp(-xp.maximum(error, nothing)), nothing + float("nan")),
             complete,
         )
-        count = xp.where(complete, xp.zeros_like(count), count)
-        return State(*here, *there, count=count, s=s, scale=scale, middle=middle), info
+        new = State(
+            moved.x,
+            xp.where(complete[:, None], u, state.u),
+            moved.energy,
+            moved.g,
+            onward.x,
+            u,
+            onward.g,
+            xp.where(complete, nothing, there.r),
+            xp.where(complete, nothing, count),
+            s,
+            scale,
+            middle,
+        )
+        return new, info
+
+    def observe(xp, state: State, params: Params) -> Seen:
+        """Every lookahead begins with |v| = 1."""
+        return Seen(state.x, state.u, xp.zeros_like(state.r), state.energy, state.energy)
 
     return Kernel(
         init,
@@ -126,6 +142,11 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
         uniforms=2 if local else 1,
         gradients=integrator.gradients,
     )
+
+
+def beginning(x, u, energy, g, nothing, s, scale, middle) -> State:
+    """At the beginning of a lookahead; `nothing` is an array of zeros."""
+    return State(x, u, energy, g, x, u, g, nothing, nothing, s, scale, middle)
 
 
 def _slide(xp, s, uniform, slide):

@@ -121,9 +121,9 @@ def bare(xp, job: Job, state, info: Info) -> Record:
     return Record(Bare(state.x, state.energy, state.g), Outcome(*info[1:]))
 
 
-def step(xp, job: Job, state, noise):
-    """One step of the kernel on the energy in its own coordinates."""
-    grad_fn = through(xp, job.grad_fn, job.frames)
+def step(xp, job: Job, state, noise, around: Callable = lambda grad_fn: grad_fn):
+    """One step of the kernel on the energy in its own coordinates, with something `around` it."""
+    grad_fn = around(through(xp, job.grad_fn, job.frames))
     return job.kernel.step(xp, grad_fn, state, noise, job.params)
 
 
@@ -148,9 +148,9 @@ def keep(xp, job: Job, state, gathered) -> Kept:
     return Kept(to_x(xp, job.frames, state.x), gathered)
 
 
-def tick(xp, job: Job, collection: Collection, state, gathered, noise, uniform):
+def tick(xp, job: Job, collection: Collection, state, gathered, noise, uniform, *around):
     """One step, and what is collected from it."""
-    state, info = step(xp, job, state, noise)
+    state, info = step(xp, job, state, noise, *around)
     x, draw = to_x(xp, job.frames, state.x), job.kernel.draw(state)
     if job.frames:
         energy = draw.energy - potential(xp, job.frames, draw.x)

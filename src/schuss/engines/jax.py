@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from schuss.core.kernel import Noise
+from schuss.engines.compiling import apart, compiled
 from schuss.engines.engine import (
     Job,
     argument,
@@ -192,19 +193,19 @@ def _noise(job, z, t, starting=False):
     return Noise(normal, uniform)
 
 
-@functools.partial(jax.jit, static_argnames=("kernel", "grad_fn"))
+@compiled("kernel", "grad_fn")
 def _start(kernel, grad_fn, params, source, frames, z, velocity):
     job = Job(kernel, grad_fn, params, source, frames)
     return begin(jnp, job, z, _noise(job, z, 0, starting=True), velocity)
 
 
-@functools.partial(jax.jit, static_argnames=("kernel", "grad_fn", "show", "room", "every"))
+@compiled("kernel", "grad_fn", "show", "room", "every")
 def _record(kernel, grad_fn, show, room, every, params, source, frames, state, first, count):
     job = Job(kernel, grad_fn, params, source, frames)
 
     def advance(carry, _):
         state, t, _ = carry
-        state, info = step(jnp, job, state, _noise(job, state.x, t + 1))
+        state, info = step(jnp, job, state, _noise(job, state.x, t + 1), lambda f: apart(f, t >= 0))
         return (state, t + 1, info), None
 
     def remember(state, t):
@@ -226,7 +227,7 @@ def _record(kernel, grad_fn, show, room, every, params, source, frames, state, f
     return jax.lax.fori_loop(0, count, body, (state, rows))
 
 
-@functools.partial(jax.jit, static_argnames=("kernel", "grad_fn", "collection"))
+@compiled("kernel", "grad_fn", "collection")
 def _collect(kernel, grad_fn, collection, params, source, frames, state, gathered, lower, upper):
     job = Job(kernel, grad_fn, params, source, frames)
 
@@ -236,6 +237,7 @@ def _collect(kernel, grad_fn, collection, params, source, frames, state, gathere
         if collection.uniforms:
             key = jax.random.fold_in(jax.random.fold_in(source, t), 2)
             uniform = jax.random.uniform(key, (len(state.x),), state.x.dtype)
-        return tick(jnp, job, collection, state, gathered, _noise(job, state.x, t), uniform)
+        noise, around = _noise(job, state.x, t), lambda f: apart(f, t >= 0)
+        return tick(jnp, job, collection, state, gathered, noise, uniform, around)
 
     return jax.lax.fori_loop(lower, upper, body, (state, gathered))

@@ -56,7 +56,7 @@ def state(now: Whereabouts, tuned: Tuned, rng: np.random.Generator) -> persisten
         with np.errstate(divide="ignore"):
             middle = local_step.shortening(np, here.g, knee)
         scale = local_step.draw(np, middle, rng.uniform(size=len(now.x)), spread)
-    return persistent.State(*here, *here, nothing, s, scale, middle)
+    return persistent.beginning(here.x, here.u, here.energy, here.g, nothing, s, scale, middle)
 
 
 def _law(tuned):
