@@ -66,13 +66,14 @@ def runner(problem, algorithm, steps, keep="last"):
     return lambda: problem.engine.collect(job, state, None, 0, steps, collection)[0]
 
 
-def bare(problem, steps, energies=False):
+def bare(problem, steps, energies=False, alike=False):
     """A function that evaluates the gradient so many times, in one compiled JAX loop.
 
-    The energy is left out by the compiler unless it is summed.
+    The energy is left out by the compiler unless it is summed. `alike` is with our own options.
     """
     import jax
 
+    from schuss.engines.compiling import options
     from schuss.engines.jax import precision
 
     gradient = problem.grad_fn
@@ -82,13 +83,15 @@ def bare(problem, steps, energies=False):
         energy, g = gradient(x)
         return x - 1e-9 * g, total + energy if energies else total
 
-    @jax.jit
     def loop(x):
         return jax.lax.fori_loop(0, steps, again, (x, x[:, 0]))
 
+    chosen = options(jax.default_backend()) if alike else {}
+    compiled = jax.jit(loop, compiler_options=chosen)
+
     def run():
         with precision(problem.x.dtype):
-            return loop(problem.x)
+            return compiled(problem.x)
 
     return run
 
@@ -239,7 +242,9 @@ def torch_rows():
 def sample_rows():
     """`schuss.sample`, frozen, host work included: time for a gradient of one of eight chains.
 
-    On one core: the process has been bound to it before JAX made its threads.
+    On one core: the process has been bound to it before JAX made its threads. States are kept as
+    seldom as in runs. The bare gradient is compiled as JAX does it unless told otherwise; `alike`
+    is what it takes with the options that our loops have.
     """
     import jax
 
@@ -247,22 +252,23 @@ def sample_rows():
 
     device, rows = jax.devices()[0].device_kind, []
     cases = (
-        ("32-D Gaussian", targets.isotropic(32), 1.5),
-        ("100-D Gaussian", targets.isotropic(100), 2.5),
-        ("Brownian, 32-D", targets.get("brownian"), 1.5),
+        ("32-D Gaussian", targets.isotropic(32), 1.5, 1),
+        ("100-D Gaussian", targets.isotropic(100), 2.5, 1),
+        ("Brownian, 32-D", targets.get("brownian"), 1.5, 13),
     )
-    for (name, target, goal), exact in itertools.product(cases, (True, False)):
-        step, base, gradients = sampling(target, exact)
+    for (name, target, goal, thin), exact in itertools.product(cases, (True, False)):
+        step, base, _, gradients = sampling(target, exact, thin=thin)
         seconds, _ = compare(step, base, 40)
         case = f"sample, {name}, {'exact' if exact else 'unadjusted'}: gradient of a chain"
         rows.append(row(case, "jax", device, seconds, None, goal, gradients, True))
     target = targets.get("sparse-logistic")
-    for chains in (8, 64):
-        step, base, gradients = sampling(target, True, chains)
-        times = compare(step, base, 20, budget=10.0)
-        many = "" if chains == 8 else f", {chains} chains"
-        case = f"sample, sparse logistic, 51-D{many}, exact: gradient/bare energy and gradient"
-        rows.append(row(case, "jax", device, *times, 1.15, gradients))
+    for learnt, chains in itertools.product((False, True), (8, 64, 256)):
+        step, base, alike, gradients = sampling(target, True, chains, 150, learnt)
+        what = "learnt metric and local steps" if learnt else "diagonal metric"
+        case = f"sample, sparse logistic, 51-D, {chains} chains, {what}: gradient/bare"
+        for other, name, goal in ((base, "", 1.15), (alike, " compiled alike", None)):
+            times = compare(step, other, 20, budget=6.0)
+            rows.append(row(case + name, "jax", device, *times, goal, gradients))
     return rows
 
 
@@ -297,35 +303,41 @@ def first_rows():
     return rows
 
 
-def sampling(target, exact, chains=8, calls=10):
-    """Calls of the frozen loop with all that is done on the host, and as many bare gradients.
+def sampling(target, exact, chains=8, thin=10, learnt=False):
+    """A late window of sampling with all that is done on the host, and as many bare gradients.
 
-    Each a function, and the number of gradients.
+    Each a function, the gradients twice, and their number. With `learnt` the sampler is what a run
+    makes of it.
     """
     import jax
 
     from schuss.sampling.archive import Archive
     from schuss.sampling.course import Course
-    from schuss.sampling.field import ROOM, Field
+    from schuss.sampling.field import Field
 
     start = target.start(np.random.default_rng(0), chains)
     course = Course(Field.over(pose(target, init=start), 0, 1.0), start, exact=exact)
-    course.energy, course.g = course.field.evaluate(start)
-    course.phase, course.step, course.length = "sampling", 0.1, target.dim**0.5
-    course.archive, source = Archive(chains, target.dim, thin=10), course.field.source(0)
-    steps = ROOM * course.kernel.gradients
-    alone = bare(pose(target, init=start), steps, energies=True)
+    if learnt:
+        next(_ for _ in course.run() if course.phase == "sampling")
+    else:
+        course.energy, course.g = course.field.evaluate(start)
+        course.phase, course.step, course.length = "sampling", 0.1, target.dim**0.5
+        course.thin, course.archive = thin, Archive(chains, target.dim, thin)
+    course.window = 12
+    steps = -(-1024 // course.thin) * course.thin
+    count = steps * course.kernel.gradients
+    base, alike = (bare(pose(target, init=start), count, True, same) for same in (False, True))
 
     def call():
-        nonlocal source
-        for _ in range(calls):
-            source = course.advance(ROOM, course.total // (steps * chains) * ROOM, source)
+        for _ in course.sampled(steps):
+            pass
 
-    def base():
-        for _ in range(calls):
-            jax.block_until_ready(alone())
-
-    return call, base, calls * steps * chains
+    return (
+        call,
+        lambda: jax.block_until_ready(base()),
+        lambda: jax.block_until_ready(alike()),
+        count * chains,
+    )
 
 
 def on_one_core():

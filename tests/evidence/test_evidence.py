@@ -58,10 +58,13 @@ def test_a_gaussian(run):
 
 def test_the_same_seed_gives_the_same_number_and_compiles_nothing_anew(run):
     """A path has other temperatures, lengths and scales with another seed: all of them data."""
-    before = jax_engine._collect._cache_size(), jax_engine._start._cache_size()
+    before = jax_engine._collect.jitted._cache_size(), jax_engine._start.jitted._cache_size()
     again = evidence(TARGET, reference=REFERENCE, progress=False)
     other = evidence(TARGET, reference=REFERENCE, progress=False, seed=1)
-    assert (jax_engine._collect._cache_size(), jax_engine._start._cache_size()) == before
+    assert (
+        jax_engine._collect.jitted._cache_size(),
+        jax_engine._start.jitted._cache_size(),
+    ) == before
     assert again.log_z == run.log_z
     assert other.log_z != run.log_z
     near(other, log_z(TARGET))

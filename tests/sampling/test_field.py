@@ -6,9 +6,10 @@ import pytest
 
 import schuss
 from schuss.coordinates import Diagonal, LowRank
-from schuss.core import adaptive, persistent
+from schuss.core import adaptive, persistent, thinned
 from schuss.core.kernel import Kernel
 from schuss.problem import pose
+from schuss.sampling.archive import Archive
 from schuss.sampling.exact import EXACT
 from schuss.sampling.field import Field
 from schuss.sampling.flow import FLOW
@@ -123,3 +124,34 @@ def test_single_precision_stays(engine):
     (rows,) = run(field(engine, dtype=np.float32), METRICS["low rank"], FLOW, [4])
     assert rows.z.dtype == np.float32 and rows.x().dtype == np.float64
     assert not jax.config.jax_enable_x64
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kernel", [FLOW, EXACT], ids=["flow", "exact"])
+def test_states_passed_over_within_the_loop_are_those_left_out_afterwards(engine, kernel):
+    """Archives of every fifth state, from all steps and from a loop that tells of one in five."""
+    ours, metric, every, archives = field(engine), METRICS["diagonal"], 5, []
+    for stride in (1, every):
+        params, state = begin(ours, metric, kernel)
+        archive, source, first = Archive(*START.shape, every), ours.source(1, 2), 0
+        for count in (40, 35, 60):
+            used = kernel, params, state
+            if kernel is EXACT:
+                numbers = archive.counts % stride
+                around = thinned.beginning(state, numbers, np.zeros(len(START)))
+                used = thinned.kernel(kernel), thinned.Params(params, stride, 1000.0), around
+            sampler, told, state = used
+            state, source, rows = ours.advance(
+                sampler, told, metric, state, first, count // stride, source, stride
+            )
+            if kernel is FLOW:
+                rows = rows._replace(complete=np.ones_like(rows.complete, bool))
+            state, first = getattr(state, "inner", state), first + count
+            archive.add(rows)
+        archives.append(archive)
+    one, other = archives
+    np.testing.assert_array_equal(one.counts, other.counts)
+    assert one.size >= 15 and (kernel is FLOW or np.ptp(one.counts) > 0)
+    for name in ("x", "g", "energy", "error", "acceptance"):
+        for chain in range(len(START)):
+            np.testing.assert_array_equal(one.chain(name, chain), other.chain(name, chain))

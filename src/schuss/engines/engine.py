@@ -69,7 +69,8 @@ class Engine(Protocol):
         """Make `count · every` steps after step `first`: the state, the source and a Record.
 
         `show(xp, job, state, info)` is what is recorded of a step, `told` unless given. With
-        `room`, what is compiled holds up to so many states and serves every count up to it.
+        `room`, what is compiled holds up to so many states, and serves every count up to it and any
+        `every`.
         """
         ...
 
@@ -119,6 +120,11 @@ class Outcome(NamedTuple):
 def bare(xp, job: Job, state, info: Info) -> Record:
     """Position, energy and gradient, without a change of coordinates for each state."""
     return Record(Bare(state.x, state.energy, state.g), Outcome(*info[1:]))
+
+
+def held(xp, job: Job, state, info: Info) -> Record:
+    """What a thinned kernel holds, likewise."""
+    return Record(state.held, Outcome(*info[1:]))
 
 
 def step(xp, job: Job, state, noise, around: Callable = lambda grad_fn: grad_fn):

@@ -98,18 +98,19 @@ class Jax:
 
     def record(self, job: Job, state, first, count, every, show=None, room=None):
         """One loop over the recorded states, and inside it one over the steps between them."""
-        room = room or count
+        single, room = room is None and every == 1, room or count
         with precision(state.x.dtype):
             state = jax.tree.map(lambda part: spread(part, self.devices), state)
             state, record = _record(
                 *_static(job),
                 show or told,
                 room,
-                every,
+                single,
                 *_traced(job),
                 state,
                 np.int32(first),
                 np.int32(count),
+                np.int32(every),
             )
         if count < room:
             record = jax.tree.map(lambda rows: np.asarray(rows)[:count], record)
@@ -199,22 +200,22 @@ def _start(kernel, grad_fn, params, source, frames, z, velocity):
     return begin(jnp, job, z, _noise(job, z, 0, starting=True), velocity)
 
 
-@compiled("kernel", "grad_fn", "show", "room", "every")
-def _record(kernel, grad_fn, show, room, every, params, source, frames, state, first, count):
+@compiled("kernel", "grad_fn", "show", "room", "single")
+def _record(
+    kernel, grad_fn, show, room, single, params, source, frames, state, first, count, every
+):
     job = Job(kernel, grad_fn, params, source, frames)
 
-    def advance(carry, _):
-        state, t, _ = carry
-        state, info = step(jnp, job, state, _noise(job, state.x, t + 1), lambda f: apart(f, t >= 0))
-        return (state, t + 1, info), None
+    def advance(t, carry):
+        state, _ = carry
+        noise, around = _noise(job, state.x, t + 1), lambda f: apart(f, t >= 0)
+        return step(jnp, job, state, noise, around)
 
     def remember(state, t):
-        # The first of the steps stands outside the inner scan: it makes the info to carry.
-        carry, _ = advance((state, t, None), None)
-        if every > 1:
-            carry, _ = jax.lax.scan(advance, carry, length=every - 1)
-        state, _, info = carry
-        return state, show(jnp, job, state, info)
+        _, told = jax.eval_shape(advance, t, (state, None))
+        carry = state, jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), told)
+        carry = advance(t, carry) if single else jax.lax.fori_loop(t, t + every, advance, carry)
+        return carry[0], show(jnp, job, *carry)
 
     def body(k, carry):
         state, rows = carry

@@ -19,10 +19,10 @@ def compiling(field: Field, now: Whereabouts, tuned: Tuned) -> threading.Thread 
     def compile_():
         # What goes wrong here goes wrong again where it can be told to the user.
         with contextlib.suppress(Exception):
-            field.advance(*arguments, 0, 0, field.source(0))
+            field.advance(sampler, params, tuned.metric, state, 0, 0, field.source(0))
 
     begun = exact.state(now, tuned, np.random.default_rng(0))
-    arguments = exact.kernel(tuned), exact.params(tuned), tuned.metric, begun
+    sampler, params, state = exact.holding(tuned, begun, np.zeros(len(begun.x)), 1)
     thread = threading.Thread(target=compile_)
     thread.start()
     return thread

@@ -1,5 +1,6 @@
 """What has been passed on the way, chain by chain: some chains complete more transitions."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -7,6 +8,9 @@ import numpy as np
 from schuss.sampling.field import Rows
 
 FIELDS = ("x", "g", "energy", "error", "acceptance")
+PLENTY = 2**23
+"""Numbers that there may be room for long before they are there."""
+
 SUMS = ("counts", "origin", "total", "squares")
 
 
@@ -51,20 +55,25 @@ class Archive:
         return int(self.counts.min()) // self.thin
 
     def add(self, rows: Rows) -> None:
-        """Append the rows that are complete."""
-        # The numbers of a chain's states, from 1: those that thin divides are kept.
-        number = self.counts + np.cumsum(rows.complete, axis=0)
-        if not len(number):
+        """Append the rows that are complete, or those that have numbers."""
+        if not len(rows.energy):
             return
+        # The numbers of a chain's states, from 1: those that thin divides are kept.
+        if rows.numbers is None:
+            number = self.counts + np.cumsum(rows.complete, axis=0)
+            kept, reached = rows.complete & (number % self.thin == 0), number[-1]
+        else:
+            kept = np.diff(rows.numbers.of, axis=0, prepend=0) > 0
+            reached = self.counts - self.counts % self.thin + rows.numbers.reached
         if self.limit is not None:
             self._sum(rows)
-        self._make_room(number[-1])
-        self.counts = number[-1].copy()
-        kept = np.nonzero(rows.complete & (number % self.thin == 0))
-        places = number[kept] // self.thin - 1, kept[1]
-        self._held["x"][places], self._held["g"][places] = rows.x(*kept), rows.g(*kept)
+        self._make_room(reached)
+        begun, self.counts = self.counts // self.thin, reached.copy()
+        chain, row = np.nonzero(kept.T)
+        self._write("x", rows.x(row, chain), begun, kept)
+        self._write("g", rows.g(row, chain), begun, kept)
         for name in ("energy", "error", "acceptance"):
-            self._held[name][places] = getattr(rows, name)[kept]
+            self._write(name, getattr(rows, name)[row, chain], begun, kept)
         while self.limit is not None and self.size > self.limit:
             self._halve()
 
@@ -150,14 +159,27 @@ class Archive:
         self.total += away.sum(axis=0)
         self.squares += (away**2).sum(axis=0)
 
+    def _write(self, name: str, values: np.ndarray, begun: np.ndarray, kept: np.ndarray) -> None:
+        """Values of the states that are kept, chain after chain, behind those there are."""
+        held, size = self._held[name], kept.sum(axis=0)
+        if np.all(size == size[0]) and np.all(begun == begun[0]):
+            block = values.reshape(self.chains, size[0], *values.shape[1:])
+            held[begun[0] : begun[0] + size[0]] = np.swapaxes(block, 0, 1)
+            return
+        # Slices, since NumPy takes ten times as long to write to places one by one.
+        ends = np.cumsum(size)
+        for k, (first, count, end) in enumerate(zip(begun, size, ends, strict=True)):
+            held[first : first + count, k] = values[end - count : end]
+
     def _make_room(self, counts: np.ndarray) -> None:
         """Have room for so many states of each chain."""
         wanted = int(counts.max()) // self.thin
         for name, held in self._held.items():
             if len(held) >= wanted and held.flags.writeable:
                 continue
-            # What isn't written to takes no memory, so there may be room for as many again.
-            room = np.empty((2 * wanted, *held.shape[1:]))
+            # What isn't written to takes no memory, so there may be room for many more.
+            times = 8 if 8 * wanted * math.prod(held.shape[1:]) <= PLENTY else 2
+            room = np.empty((times * wanted, *held.shape[1:]))
             room[: self._longest] = held[: self._longest]
             self._held[name] = room
 

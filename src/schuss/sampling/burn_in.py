@@ -59,11 +59,11 @@ def further(field: Field, last: BurnIn, rng: np.random.Generator) -> BurnIn:
     begun = flow.state(last.now, last.metric, last.steps, last.errors, last.counts)
     source = field.source(1, len(last.rows))
     state, _, chunk = field.advance(flow.FLOW, params, last.metric, begun, 0, CHUNK, source)
-    u, steps, errors, counts = (
-        np.asarray(field.engine.to_numpy(part), float)
-        for part in (state.u, state.step_size, state.errors, state.count)
+    host = field.engine.to_numpy
+    steps, errors, counts = (
+        np.asarray(host(part), float) for part in (state.step_size, state.errors, state.count)
     )
-    now, rows = after(chunk, u), (*last.rows, chunk)
+    now, rows = after(state, last.metric, host), (*last.rows, chunk)
     scale = _scale(rows[len(rows) // 2 :])
     steps = steps * math.exp(np.mean(np.log(last.metric.scale / scale)))
     over = burn_in.over(np.stack([row.energy.mean(axis=0) for row in rows]), dim)

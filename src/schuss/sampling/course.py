@@ -154,15 +154,21 @@ class Course(Standing):
         self.steps_tuning = self.steps_tuning[:, :0]
 
     def _sample(self):
-        for more in self._steps(windows.sampling(self.window)):
+        for more in self.sampled(windows.sampling(self.window)):
             if more:
                 yield False
         self.window += 1
         yield True
 
+    def sampled(self, steps: int) -> Iterator[bool]:
+        """Steps with everything frozen; yields after each call whether there are more."""
+        return self._steps(steps, windows.calls(self.window) * self.most)
+
     def _steps(self, steps: int, most: int | None = None) -> Iterator[bool]:
         """The steps of a window in calls of the loop; yields after each whether there are more."""
-        most = most or self.most
+        every = self.every
+        most = min(most or self.most, self.field.room(self.chains) * every)
+        steps, most = -(-steps // every) * every, max(most // every, 1) * every
         place = {"tuning": 2, "adapting": 3, "sampling": 4}[self.phase]
         source = self.field.source(place, self.window)
         for first in range(0, steps, most):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from schuss.core import local_step, persistent
+from schuss.core import local_step, persistent, thinned
 from schuss.core.dynamics import ESH
 from schuss.core.integrators import LEAPFROG, LONG_STEP
 from schuss.core.kernel import Kernel
@@ -57,6 +57,14 @@ def state(now: Whereabouts, tuned: Tuned, rng: np.random.Generator) -> persisten
             middle = local_step.shortening(np, here.g, knee)
         scale = local_step.draw(np, middle, rng.uniform(size=len(now.x)), spread)
     return persistent.beginning(here.x, here.u, here.energy, here.g, nothing, s, scale, middle)
+
+
+def holding(
+    tuned: Tuned, inner: persistent.State, number: np.ndarray, every: int
+) -> tuple[Kernel, thinned.Params, thinned.State]:
+    """The sampler that holds every so many transitions, of which each chain has had a `number`."""
+    around = thinned.beginning(inner, number, np.zeros(len(number)))
+    return thinned.kernel(kernel(tuned)), thinned.Params(params(tuned), every, DIVERGED), around
 
 
 def _law(tuned):

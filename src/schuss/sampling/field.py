@@ -6,13 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from schuss.core import thinned
 from schuss.core.kernel import Kernel, Noise, Point, Seen, current, everyone
-from schuss.engines.engine import Engine, Job, bare
+from schuss.engines.engine import Engine, Job, bare, held
 from schuss.problem import Problem
 from schuss.tuning.metric import Metric, score
 
-ROOM = 256
-"""States that one call of a compiled loop can hold."""
+ROOM, FEWEST = 256, 32
+"""States that one call of a compiled loop can hold, and how few where they are large."""
+
+NUMBERS = 2**18
+"""In the positions of all these states together: what is written should stay in the cache."""
 
 
 STILL = Kernel(
@@ -66,8 +70,19 @@ class Lifted:
         return energy + 0.5 * a[:, 0] ** 2, self.concat([g, a], axis=-1)
 
 
+class Numbers(NamedTuple):
+    """Of the transition that led to each state, zero for none, and of the last one so far."""
+
+    of: np.ndarray  # (n, chains)
+    reached: np.ndarray  # (chains,)
+
+
 class Rows(NamedTuple):
-    """States along the way, time first, on the host, in the coordinates of the metric."""
+    """States along the way, time first, on the host, in the coordinates of the metric.
+
+    They are those after every step, which may or may not complete a transition, or those after
+    every n-th transition, and then these have numbers.
+    """
 
     metric: Metric
     z: np.ndarray  # (n, chains, dim)
@@ -76,6 +91,7 @@ class Rows(NamedTuple):
     error: np.ndarray
     acceptance: np.ndarray
     complete: np.ndarray
+    numbers: Numbers | None = None
 
     def x(self, rows: Any = slice(None), chains: Any = slice(None)) -> np.ndarray:
         """Positions in the coordinates of the field."""
@@ -127,6 +143,13 @@ class Field:
         host = self.engine.to_numpy
         return np.asarray(host(state.energy), float), np.asarray(host(state.g), float)
 
+    def room(self, chains: int) -> int:
+        """States that one call of the loop can hold."""
+        room = ROOM
+        while room > FEWEST and room * chains * self.dim > NUMBERS:
+            room //= 2
+        return room
+
     def advance(
         self,
         kernel: Kernel,
@@ -136,20 +159,38 @@ class Field:
         first: int,
         count: int,
         source,
+        every: int = 1,
     ) -> tuple[Any, Any, Rows]:
-        """Make `count` steps: the state, the source, and what was passed on the way."""
-        params = type(params)(*map(self._array, params))
+        """Make `count · every` steps: the state, the source, and what was passed on the way.
+
+        Of every so many steps the last is told, or the transition that a thinned kernel holds.
+        """
         frame = type(metric)(*map(self._array, metric))
-        state = type(state)(*map(self._array, state))
-        job = Job(kernel, self.grad_fn, params, source, (*self._chart(), frame))
-        state, source, record = self.engine.record(job, state, first, count, 1, bare, ROOM)
+        job = Job(kernel, self.grad_fn, self._arrays(params), source, (*self._chart(), frame))
+        show, room = held if isinstance(state, thinned.State) else bare, self.room(len(state.x))
+        state, source, record = self.engine.record(
+            job, self._arrays(state), first, count, every, show, room
+        )
         host = self.engine.to_numpy
-        z, energy, g = (host(part) for part in record.seen)
-        error, acceptance, complete = (host(part) for part in record.info)
-        return state, source, Rows(metric, z, g, energy, error, acceptance, complete)
+        seen, (error, acceptance, complete) = ([host(part) for part in parts] for parts in record)
+        z, energy, g = seen[:3]
+        numbers = None
+        if every > 1 and show is held:
+            error, acceptance, number = seen[3:]
+            numbers = Numbers(number.astype(int), host(state.number).astype(int))
+        elif every > 1:
+            number = every * np.broadcast_to(np.arange(1, count + 1)[:, None], energy.shape)
+            numbers = Numbers(number, number[-1])
+        return state, source, Rows(metric, z, g, energy, error, acceptance, complete, numbers)
 
     def _chart(self):
         return tuple(type(frame)(*map(self._array, frame)) for frame in self.chart)
+
+    def _arrays(self, parts):
+        """All arrays of a tuple, and of tuples in it."""
+        if isinstance(parts, tuple):
+            return type(parts)(*map(self._arrays, parts))
+        return self._array(parts)
 
     def _array(self, value):
         """An array for the loop. NumPy's pass into JAX as they are, in a tenth of the time."""

@@ -99,6 +99,14 @@ class Standing:
         """How many independent draws those of the witnesses are typically worth."""
         return float(np.median(self.seen[: self.dim]))
 
+    @property
+    def every(self) -> int:
+        """The transitions of which one is told: those between are passed over within the loop.
+
+        Where moments of all of them are wanted, none is.
+        """
+        return self.thin if self.phase == "sampling" and self.limit is None else 1
+
     def skip(self) -> int:
         """How many of the first states don't count, the last of burn-in among them."""
         return skipped(self.tuning.stack("energy"), windows.CHUNK)
@@ -114,22 +122,23 @@ class Standing:
 
     def advance(self, count: int, first: int, source: Any) -> Any:
         """Make `count` steps of the present sampler and keep them; the source of the next ones."""
-        tuned, state = self.tuned, self.state
-        kernel = self.kernel
+        tuned, state, every = self.tuned, self.state, self.every
         if self.exactly:
-            params = exact.params(tuned)
             state = exact.state(self.now, tuned, self.rng) if state is None else state
+            kernel, params, state = exact.holding(tuned, state, self.archive.counts % every, every)
         else:
-            params = flow.params(tuned.dim, tuned.length, long=tuned.long)
+            kernel, params = flow.FLOW, flow.params(tuned.dim, tuned.length, long=tuned.long)
             steps = np.full(self.chains, tuned.step)
             state = flow.state(self.now, tuned.metric, steps) if state is None else state
-        self.state, source, rows = self.field.advance(
-            kernel, params, tuned.metric, state, first, count, source
+        state, source, rows = self.field.advance(
+            kernel, params, tuned.metric, state, first, count // every, source, every
         )
-        u = np.asarray(self.field.engine.to_numpy(self.state.u), float)
-        self.follow(whereabouts.after(rows, u), rows)
+        host = self.field.engine.to_numpy
+        self.state = state.inner if self.exactly else state
+        self.follow(whereabouts.after(self.state, tuned.metric, host), rows)
         self.gradients[self.phase] += count * self.chains * kernel.gradients
         if self.exactly:
+            self.divergences += int(host(state.diverged).sum())
             self._count(rows)
             self.archive.add(rows)
         else:
@@ -161,8 +170,7 @@ class Standing:
             self.passed = self.passed.joined(found)
 
     def _count(self, rows: Rows):
-        """What exact steps tell: divergences, acceptance, and slopes while these may matter."""
-        self.divergences += int(np.sum(~(rows.error < exact.DIVERGED)))
+        """What exact steps tell: acceptance, and slopes while these may matter."""
         tries = rows.acceptance[np.isfinite(rows.acceptance)]
         self.accepted = self.accepted + np.array([tries.sum(), tries.size])
         if self.phase == "adapting":

@@ -1,12 +1,12 @@
 """Where the chains are and where they are heading."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from schuss.core.kernel import Point
-from schuss.sampling.field import Rows
-from schuss.tuning.metric import Metric
+from schuss.tuning.metric import Metric, score
 
 
 class Whereabouts(NamedTuple):
@@ -23,11 +23,12 @@ def begin(rng: np.random.Generator, x: np.ndarray) -> Whereabouts:
     return Whereabouts(x, directions(rng, x.shape), np.zeros(len(x)), np.zeros_like(x))
 
 
-def after(rows: Rows, u: np.ndarray) -> Whereabouts:
-    """At the end of the rows, with directions `u`."""
-    return Whereabouts(
-        rows.x(-1), np.asarray(u, float), np.asarray(rows.energy[-1], float), rows.g(-1)
+def after(state: Any, metric: Metric, host: Callable) -> Whereabouts:
+    """Where a state of a sampler in the coordinates of a metric is."""
+    z, u, energy, pull = (
+        np.asarray(host(part), float) for part in (state.x, state.u, state.energy, state.g)
     )
+    return Whereabouts(metric.forward(np, z), u, energy, score(metric, pull))
 
 
 def within(now: Whereabouts, metric: Metric) -> Point:

@@ -39,6 +39,14 @@ def sampling(k: int) -> int:
     return 4 * ROOM * min(_growing(1, 1.3, k), 16)
 
 
+def calls(k: int) -> int:
+    """How much longer calls of the loop are in the k-th window of sampling.
+
+    No run goes far beyond what it was asked for where they grow with what has been sampled.
+    """
+    return min(1 + k // 4, 4)
+
+
 def tuned(sizes: np.ndarray, dim: int, rhat: float) -> bool:
     """Whether effective sample sizes, of x first, and R-hat are enough for the exact phase."""
     enough = sizes.min() >= ENOUGH_TO_SWITCH or np.median(sizes[:dim]) >= TYPICAL_TO_SWITCH

@@ -139,7 +139,8 @@ def _shaped(metric: Diagonal) -> Metric:
 
 def _padded(scale, vectors, stretch):
     dim, k = vectors.shape
-    size = next((size for size in RANKS if k <= size < dim), dim)
+    # Two narrow matrices take longer than one that is square unless they are less than half of it.
+    size = next((size for size in RANKS if k <= size < dim / 2), dim)
     padding = size - k
     return LowRank(
         scale,
