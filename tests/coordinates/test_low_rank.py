@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from schuss import engines
-from schuss.coordinates import Diagonal, LowRank, through
+from schuss.coordinates import Dense, Diagonal, LowRank, through
 from schuss.tuning import metric
 
 DIM, RANK = 6, 3
@@ -36,11 +36,15 @@ ENGINES = pytest.mark.parametrize("name", ["numpy", "jax", "torch"])
 
 
 def on(engine, frame=FRAME):
-    return LowRank(*map(engine.asarray, frame))
+    return type(frame)(*map(engine.asarray, frame))
 
 
 @ENGINES
-@pytest.mark.parametrize("frame", [FRAME, PADDED, SQUARE], ids=["full", "padded", "square"])
+@pytest.mark.parametrize(
+    "frame",
+    [FRAME, PADDED, SQUARE, metric.in_loops(SQUARE)],
+    ids=["full", "padded", "square", "dense"],
+)
 def test_maps_are_those_of_the_matrix(name, frame):
     engine = engines.get(name)
     with jax.enable_x64(True):
@@ -120,3 +124,9 @@ def test_log_scale_is_that_of_the_volume(frame):
     assert metric.rank(frame) == RANK
     assert metric.log_scale(Diagonal(SCALE)) == pytest.approx(np.log(SCALE).mean())
     assert metric.rank(Diagonal(SCALE)) == 0
+
+
+def test_loops_have_a_matrix_where_there_is_a_direction_for_every_coordinate():
+    assert isinstance(metric.in_loops(SQUARE), Dense)
+    for frame in (FRAME, PADDED, Diagonal(SCALE)):
+        assert metric.in_loops(frame) is frame

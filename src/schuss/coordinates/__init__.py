@@ -4,6 +4,7 @@ from schuss.coordinates.auxiliary import Auxiliary
 from schuss.coordinates.bounded import Bounded
 from schuss.coordinates.conditional import Conditional
 from schuss.coordinates.curved import Curved
+from schuss.coordinates.dense import Dense
 from schuss.coordinates.diagonal import Diagonal
 from schuss.coordinates.frame import Frame, potential, through, to_x, to_z
 from schuss.coordinates.hierarchical import Hierarchical
@@ -15,6 +16,7 @@ __all__ = [
     "Bounded",
     "Conditional",
     "Curved",
+    "Dense",
     "Diagonal",
     "Frame",
     "Hierarchical",

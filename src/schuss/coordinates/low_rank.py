@@ -29,8 +29,5 @@ class LowRank(NamedTuple):
         return g + self._along(g, self.stretch)
 
     def _along(self, z, factors):
-        """V diag(factors) Vᵀz. Where V is square, one matrix, which a compiled loop makes once."""
-        dim, rank = self.vectors.shape
-        if rank == dim:
-            return z @ ((self.vectors * factors) @ self.vectors.T)
+        """V diag(factors) Vᵀz."""
         return ((z @ self.vectors) * factors) @ self.vectors.T

@@ -8,10 +8,10 @@ import numpy as np
 from schuss.sampling.field import Rows
 
 FIELDS = ("x", "g", "energy", "error", "acceptance")
+SUMS = ("counts", "origin", "total", "squares")
+
 PLENTY = 2**23
 """Numbers that there may be room for long before they are there."""
-
-SUMS = ("counts", "origin", "total", "squares")
 
 
 def chains_first(values: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from schuss.core import thinned
 from schuss.core.kernel import Kernel, Noise, Point, Seen, current, everyone
 from schuss.engines.engine import Engine, Job, bare, held
 from schuss.problem import Problem
-from schuss.tuning.metric import Metric, score
+from schuss.tuning.metric import Metric, in_loops, score
 
 ROOM, FEWEST = 256, 32
 """States that one call of a compiled loop can hold, and how few where they are large."""
@@ -165,8 +165,8 @@ class Field:
 
         Of every so many steps the last is told, or the transition that a thinned kernel holds.
         """
-        frame = type(metric)(*map(self._array, metric))
-        job = Job(kernel, self.grad_fn, self._arrays(params), source, (*self._chart(), frame))
+        frames = (*self._chart(), self._arrays(in_loops(metric)))
+        job = Job(kernel, self.grad_fn, self._arrays(params), source, frames)
         show, room = held if isinstance(state, thinned.State) else bare, self.room(len(state.x))
         state, source, record = self.engine.record(
             job, self._arrays(state), first, count, every, show, room
@@ -184,7 +184,7 @@ class Field:
         return state, source, Rows(metric, z, g, energy, error, acceptance, complete, numbers)
 
     def _chart(self):
-        return tuple(type(frame)(*map(self._array, frame)) for frame in self.chart)
+        return tuple(map(self._arrays, self.chart))
 
     def _arrays(self, parts):
         """All arrays of a tuple, and of tuples in it."""
