@@ -252,9 +252,9 @@ def sample_rows():
 
     device, rows = jax.devices()[0].device_kind, []
     cases = (
-        ("32-D Gaussian", targets.isotropic(32), 1.5, 1),
-        ("100-D Gaussian", targets.isotropic(100), 2.5, 1),
-        ("Brownian, 32-D", targets.get("brownian"), 1.5, 13),
+        ("32-D Gaussian", targets.isotropic(32), 1.5, 10),
+        ("100-D Gaussian", targets.isotropic(100), 2.5, 10),
+        ("Brownian, 32-D", targets.get("brownian"), 1.5, 10),
     )
     for (name, target, goal, thin), exact in itertools.product(cases, (True, False)):
         step, base, _, gradients = sampling(target, exact, thin=thin)
