@@ -61,6 +61,8 @@ def kernel(
     opening, closing = integrator.kicks[0], integrator.kicks[-1]
     program = moves(integrator, noise=refreshment == "partial")
     speed = speed or weight in ("speed", "time")
+    # Noise normalises the velocity in every step.
+    turn = dynamics.turn_roughly if refreshment == "partial" else dynamics.turn
 
     def init(xp, x, energy, g, noise: Noise, params: Params) -> State:
         point = start(xp, dynamics, x, energy, g, noise.normal)
@@ -105,7 +107,7 @@ def kernel(
     def kicked(xp, u, r, g, share, params):
         boost, h = prepare(xp, dynamics, u, g, share, params.step_size, params.kappa)
         r = r + dynamics.gain(xp, boost, h) if speed else r
-        return dynamics.turn(xp, boost, h), r
+        return turn(xp, boost, h), r
 
     def open_(xp, u, r, g, params):
         """The opening kick of a step, kept apart from r until the step is made."""
@@ -119,7 +121,7 @@ def kernel(
             return u, r, lead, xp.zeros_like(r) if speed else r
         both = closing + opening
         boost, h = prepare(xp, dynamics, u, g, both, params.step_size, params.kappa)
-        u = dynamics.turn(xp, boost, h)
+        u = turn(xp, boost, h)
         if not speed:
             # r is zero and stays so.
             return u, r, r, r
