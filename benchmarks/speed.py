@@ -304,13 +304,14 @@ def first_rows():
 
 
 def sampling(target, exact, chains=8, thin=10, learnt=False):
-    """A late window of sampling with all that is done on the host, and as many bare gradients.
+    """A call of a late window with all that is done on the host, and as many bare gradients.
 
     Each a function, the gradients twice, and their number. With `learnt` the sampler is what a run
     makes of it.
     """
     import jax
 
+    from schuss.sampling import windows
     from schuss.sampling.archive import Archive
     from schuss.sampling.course import Course
     from schuss.sampling.field import Field
@@ -319,12 +320,13 @@ def sampling(target, exact, chains=8, thin=10, learnt=False):
     course = Course(Field.over(pose(target, init=start), 0, 1.0), start, exact=exact)
     if learnt:
         next(_ for _ in course.run() if course.phase == "sampling")
+        course.compiling.join()
     else:
         course.energy, course.g = course.field.evaluate(start)
         course.phase, course.step, course.length = "sampling", 0.1, target.dim**0.5
         course.thin, course.archive = thin, Archive(chains, target.dim, thin)
     course.window = 12
-    steps = -(-1024 // course.thin) * course.thin
+    steps = max(windows.calls(course.window) * course.most // course.thin, 1) * course.thin
     count = steps * course.kernel.gradients
     base, alike = (bare(pose(target, init=start), count, True, same) for same in (False, True))
 

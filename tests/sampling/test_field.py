@@ -7,7 +7,7 @@ import pytest
 import schuss
 from schuss.coordinates import Diagonal, LowRank
 from schuss.core import adaptive, persistent, thinned
-from schuss.core.kernel import Kernel
+from schuss.core.kernel import Kernel, Noise
 from schuss.problem import pose
 from schuss.sampling.archive import Archive
 from schuss.sampling.exact import EXACT
@@ -45,9 +45,9 @@ def begin(field, metric, kernel, x=START):
     if kernel is FLOW:
         state = adaptive.State(*point, nothing + 0.3, nothing, nothing)
         return adaptive.Params(0.3, dim - 1.0, 0.5, 0.01, 1.0, 1.0, 1.0, 5.0), state
-    s = rng.uniform(-1, 1, len(x))
-    state = persistent.beginning(*point[:2], *point[3:], nothing, s, nothing, nothing)
-    return persistent.Params(0.8, dim - 1.0, dim - 1.0, 0.3, 2.0, 0.4), state
+    params = persistent.Params(*map(np.float64, (0.8, dim - 1.0, dim - 1.0, 0.3, 2.0, 0.4)))
+    noise = Noise(u, rng.uniform(size=(len(x), 1)))
+    return params, kernel.init(np, z, *point[3:], noise, params)
 
 
 def run(field, metric, kernel: Kernel, counts, x=START):

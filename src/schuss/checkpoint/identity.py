@@ -10,7 +10,7 @@ import numpy as np
 from schuss.checkpoint.disk import INNER
 from schuss.checkpoint.errors import CheckpointError
 
-FORMAT = 4
+FORMAT = 5
 
 
 def fingerprint(energies: np.ndarray, dim: int | None = None) -> str:

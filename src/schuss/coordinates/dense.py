@@ -4,17 +4,21 @@ from typing import Any, NamedTuple
 
 
 class Dense(NamedTuple):
-    """Aᵀ, (dim, dim), so that rows of a batch are multiplied from the right: x = z Aᵀ."""
+    """Aᵀ and A, (dim, dim), so that rows of a batch are multiplied from the right: x = z Aᵀ.
 
+    Both, since the product with a matrix that lies the other way takes a loop longer.
+    """
+
+    transposed: Any
     matrix: Any
 
     def forward(self, xp, z):
         """x = A z."""
-        return z @ self.matrix
+        return z @ self.transposed
 
     def inverse(self, xp, x):
         """z = A⁻¹ x."""
-        return xp.linalg.solve(self.matrix.T, x.T).T
+        return xp.linalg.solve(self.matrix, x.T).T
 
     def potential(self, xp, z):
         """The log-determinant is constant."""
@@ -22,4 +26,4 @@ class Dense(NamedTuple):
 
     def pull(self, xp, z, g):
         """∂E/∂z = Aᵀ ∂E/∂x."""
-        return g @ self.matrix.T
+        return g @ self.matrix

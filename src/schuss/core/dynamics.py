@@ -133,6 +133,46 @@ def prepare(xp, dynamics: Dynamics, u, g, share: Any, step_size, kappa):
     return dynamics.approach(xp, u, g, kappa), h
 
 
+def _kicked(xp, dynamics, point, share, step_size, kappa, roughly) -> Point:
+    boost, h = prepare(xp, dynamics, point.u, point.g, share, step_size, kappa)
+    turn = dynamics.turn_roughly if roughly else dynamics.turn
+    return point._replace(u=turn(xp, boost, h), r=point.r + dynamics.gain(xp, boost, h))
+
+
+def depart(
+    xp,
+    dynamics: Dynamics,
+    integrator: Integrator,
+    point: Point,
+    step_size,
+    kappa,
+    *,
+    roughly: bool = False,
+) -> Point:
+    """The first kick of a step, for which a gradient is at hand."""
+    return _kicked(xp, dynamics, point, integrator.kicks[0], step_size, kappa, roughly)
+
+
+def arrive(
+    xp,
+    grad_fn,
+    dynamics: Dynamics,
+    integrator: Integrator,
+    point: Point,
+    step_size,
+    kappa,
+    *,
+    roughly: bool = False,
+) -> Point:
+    """The rest of the step, from a point that has departed to the next synchronised one."""
+    for a, b in zip(integrator.drifts, integrator.kicks[1:], strict=True):
+        x = dynamics.drift(xp, point.x, point.u, a * step_size)
+        energy, g = grad_fn(x)
+        point = point._replace(x=x, energy=energy, g=g)
+        point = _kicked(xp, dynamics, point, b, step_size, kappa, roughly)
+    return point
+
+
 def leap(
     xp,
     grad_fn,
@@ -148,18 +188,9 @@ def leap(
 
     `roughly` leaves it to noise that follows to normalise the velocity.
     """
-    turn = dynamics.turn_roughly if roughly else dynamics.turn
-
-    def kicked(point, share):
-        boost, h = prepare(xp, dynamics, point.u, point.g, share, step_size, kappa)
-        return point._replace(u=turn(xp, boost, h), r=point.r + dynamics.gain(xp, boost, h))
-
-    point = kicked(point, integrator.kicks[0])
-    for a, b in zip(integrator.drifts, integrator.kicks[1:], strict=True):
-        x = dynamics.drift(xp, point.x, point.u, a * step_size)
-        energy, g = grad_fn(x)
-        point = kicked(point._replace(x=x, energy=energy, g=g), b)
-    return point
+    how = dynamics, integrator
+    point = depart(xp, *how, point, step_size, kappa, roughly=roughly)
+    return arrive(xp, grad_fn, *how, point, step_size, kappa, roughly=roughly)
 
 
 def work(before: Point, after: Point, volume):

@@ -4,8 +4,9 @@ The uniform variable of the Metropolis test is part of the state (Neal 2020): s 
 accepted while |s| < e^(−W), after which |s| ← |s|e^W. A refused step isn't given up at once: the
 proposal looks up to K steps further along the flow, and only then turns the velocity round.
 Partial noise on whichever velocity is live adds nothing to W. A call is one leapfrog of the
-lookahead; `complete` says that the chain has moved or turned. With `local`, steps are shorter where
-the gradient is steep (`local_step`).
+lookahead; `complete` says that the chain has moved or turned. The first kick of a leapfrog is made
+at the end of the call before, where its gradient is at hand, so that the lookahead carries none.
+With `local`, steps are shorter where the gradient is steep (`local_step`).
 """
 
 import functools
@@ -13,7 +14,7 @@ import math
 from typing import Any, NamedTuple
 
 from schuss.core import local_step
-from schuss.core.dynamics import ESH, Dynamics, flip, leap, start, work
+from schuss.core.dynamics import ESH, Dynamics, arrive, depart, flip, start, work
 from schuss.core.integrators import Integrator
 from schuss.core.kernel import Info, Kernel, Noise, Point, Seen, current, everyone, select
 from schuss.core.refresh import forgetting
@@ -30,9 +31,8 @@ class State(NamedTuple):
     energy: Any
     g: Any
     to_x: Any
-    to_u: Any
-    to_g: Any
-    r: Any  # gained in this lookahead so far
+    to_u: Any  # after the first kick of the step to come
+    r: Any  # gained in this lookahead so far, that kick included
     count: Any  # and its steps
     s: Any
     scale: Any  # log h/ε of these
@@ -63,22 +63,25 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
         here = start(xp, dynamics, x, energy, g, noise.normal)
         s, nothing = 2 * noise.uniform[:, 0] - 1, xp.zeros_like(energy)
         scale = middle = nothing
+        h = params.step_size
         if local:
             middle = local_step.shortening(xp, g, params.knee)
             scale = local_step.draw(xp, middle, noise.uniform[:, 1], params.spread)
-        return beginning(here.x, here.u, energy, g, nothing, s, scale, middle)
+            h = xp.exp(scale) * h
+        there = depart(xp, dynamics, integrator, here, h, params.kappa, roughly=True)
+        return State(x, here.u, energy, g, x, there.u, there.r, nothing, s, scale, middle)
 
     def step(xp, grad_fn, state: State, noise: Noise, params: Params) -> tuple[State, Info]:
         nothing = xp.zeros_like(state.energy)
         here = Point(state.x, state.u, nothing, state.energy, state.g)
-        there = Point(state.to_x, state.to_u, state.r, state.energy, state.to_g)
+        there = Point(state.to_x, state.to_u, state.r, state.energy, state.g)
         h, slide, nu = params.step_size, params.slide, params.nu
         scale = state.scale
         middle = ahead = state.middle
         if local:
             h, slide = (xp.exp(scale) * part for part in (h, slide))
             nu = forgetting(xp, slide, state.x.shape[-1])
-        there = leap(xp, grad_fn, dynamics, integrator, there, h, params.kappa, roughly=True)
+        there = arrive(xp, grad_fn, dynamics, integrator, there, h, params.kappa, roughly=True)
         count = state.count + 1
         error = work(here, there, params.volume)
         if local:
@@ -104,6 +107,9 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
             middle = xp.where(accepted, ahead, middle)
             drawn = local_step.draw(xp, middle, noise.uniform[:, 1], params.spread)
             scale = xp.where(complete, drawn, scale)
+            h = xp.exp(scale) * params.step_size
+        onward = onward._replace(u=u, r=xp.where(complete, nothing, there.r))
+        onward = depart(xp, dynamics, integrator, onward, h, params.kappa, roughly=True)
         first = state.count == 0
         info = Info(
             xp.where(complete, nothing, nothing - float("inf")),
@@ -117,9 +123,8 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
             moved.energy,
             moved.g,
             onward.x,
-            u,
-            onward.g,
-            xp.where(complete, nothing, there.r),
+            onward.u,
+            onward.r,
             xp.where(complete, nothing, count),
             s,
             scale,
@@ -142,11 +147,6 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
         uniforms=2 if local else 1,
         gradients=integrator.gradients,
     )
-
-
-def beginning(x, u, energy, g, nothing, s, scale, middle) -> State:
-    """At the beginning of a lookahead; `nothing` is an array of zeros."""
-    return State(x, u, energy, g, x, u, g, nothing, nothing, s, scale, middle)
 
 
 def _slide(xp, s, uniform, slide):

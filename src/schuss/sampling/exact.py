@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from schuss.core import local_step, persistent, thinned
+from schuss.core import persistent, thinned
 from schuss.core.dynamics import ESH
 from schuss.core.integrators import LEAPFROG, LONG_STEP
-from schuss.core.kernel import Kernel
+from schuss.core.kernel import Kernel, Noise
 from schuss.core.refresh import amount
 from schuss.sampling.tuned import Tuned
 from schuss.sampling.whereabouts import Whereabouts, within
@@ -47,16 +47,11 @@ def params(tuned: Tuned) -> persistent.Params:
 
 def state(now: Whereabouts, tuned: Tuned, rng: np.random.Generator) -> persistent.State:
     """Chains at the beginning of a lookahead, with slice variables drawn afresh."""
-    here = within(now, tuned.metric)
-    nothing = np.zeros(len(now.x))
-    scale = middle = nothing
-    s = rng.uniform(-1, 1, len(now.x))
-    if kernel(tuned) is LOCAL:
-        knee, spread = _law(tuned)
-        with np.errstate(divide="ignore"):
-            middle = local_step.shortening(np, here.g, knee)
-        scale = local_step.draw(np, middle, rng.uniform(size=len(now.x)), spread)
-    return persistent.beginning(here.x, here.u, here.energy, here.g, nothing, s, scale, middle)
+    here, sampler = within(now, tuned.metric), kernel(tuned)
+    noise = Noise(here.u, rng.uniform(size=(len(now.x), sampler.uniforms)))
+    with np.errstate(divide="ignore"):
+        given = persistent.Params(*map(np.float64, params(tuned)))
+        return sampler.init(np, here.x, here.energy, here.g, noise, given)
 
 
 def holding(

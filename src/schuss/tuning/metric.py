@@ -85,10 +85,14 @@ def fit(x: np.ndarray, g: np.ndarray, effective: float) -> Metric:
 
 
 def in_loops(frame: Metric) -> Diagonal | LowRank | Dense:
-    """The same change of coordinates in the form that takes least time in a loop."""
-    if isinstance(frame, Diagonal) or frame.vectors.shape[1] < len(frame.scale):
+    """The same change of coordinates in the form that takes least time in a loop.
+
+    A matrix has d² numbers, k directions are gone to and come back from by 2kd.
+    """
+    if isinstance(frame, Diagonal) or 2 * frame.vectors.shape[1] < len(frame.scale):
         return frame
-    return Dense(frame.forward(np, np.eye(len(frame.scale))))
+    transposed = frame.forward(np, np.eye(len(frame.scale)))
+    return Dense(transposed, np.ascontiguousarray(transposed.T))
 
 
 def score(frame: Metric, g: np.ndarray) -> np.ndarray:
