@@ -217,9 +217,9 @@ ours on isotropic-100, icg-rotated, eight-schools and brownian, and for MCLMC on
 and what a look shows counts from there on. Where tuning is a share of the run, a peer is given
 every budget of a doubling grid. A dash is what wasn't run; not run at all: {missing}.
 
-The page is put together of runs on two machines, and peers were run once. Ours are all of one
-sampler but for item-response, which is of earlier ones. Medians of 20
-seeds scatter: where b²max falls slowly, as on stochastic-volatility, by a factor of two or three.
+The page is put together of runs on two machines: peers were run once, ours all again with the
+present sampler. Medians of 20 seeds scatter: where b²max falls slowly, as on stochastic-volatility,
+by a factor of two or three.
 
 Ours changes coordinates on brownian, funnel and eight-schools-centred, where all else is normal
 once one or two scales are given, and on rosenbrock, whose valleys are parabolas; the peers could be
