@@ -117,6 +117,27 @@ def test_moments_are_of_all_states(offset):
         assert moments.states[k] == len(chain)
 
 
+@pytest.mark.parametrize("limit", [None, 9])
+@pytest.mark.parametrize("name", FIELDS)
+def test_an_interruption_loses_the_rows_at_hand_and_no_others(monkeypatch, name, limit):
+    """While any of the fields is written, or while every second state goes."""
+    archive, everything = filled([7, 12], limit=limit)
+    thin, before = archive.thin, archive.moments()
+    write = Archive._write
+
+    def interrupted(self, field, *given):
+        if field == name:
+            raise KeyboardInterrupt
+        write(self, field, *given)
+
+    monkeypatch.setattr(Archive, "_write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        archive.add(next(blocks([40], seed=1)))
+    assert_holds(archive, everything, thin)
+    for one, other in zip(archive.moments(), before, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_thinned_and_cut():
     archive, everything = filled([10, 80, 40])
     assert_holds(archive.thinned(4), everything, 4)

@@ -65,15 +65,18 @@ class Archive:
         else:
             kept = np.diff(rows.numbers.of, axis=0, prepend=0) > 0
             reached = self.counts - self.counts % self.thin + rows.numbers.reached
-        if self.limit is not None:
-            self._sum(rows)
+        sums = None if self.limit is None else self._summed(rows)
         self._make_room(reached)
-        begun, self.counts = self.counts // self.thin, reached.copy()
+        begun = self.counts // self.thin
         chain, row = np.nonzero(kept.T)
         self._write("x", rows.x(row, chain), begun, kept)
         self._write("g", rows.g(row, chain), begun, kept)
         for name in ("energy", "error", "acceptance"):
             self._write(name, getattr(rows, name)[row, chain], begun, kept)
+        # Counted last: a run that is interrupted anywhere before has lost these rows, and no more.
+        if sums is not None:
+            self.origin, self.total, self.squares = sums
+        self.counts = reached.copy()
         while self.limit is not None and self.size > self.limit:
             self._halve()
 
@@ -149,15 +152,15 @@ class Archive:
         """States kept of the chain with most of them."""
         return int(self.counts.max()) // self.thin
 
-    def _sum(self, rows: Rows) -> None:
-        """Add to the sums what is complete."""
+    def _summed(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The origin and the sums with what is complete added."""
         x, done = rows.x(), rows.complete[..., None]
         begin = (self.counts == 0) & rows.complete.any(axis=0)
-        first = np.argmax(rows.complete, axis=0)[begin]
-        self.origin[begin] = x[first, np.flatnonzero(begin)]
-        away = np.where(done, x - self.origin, 0)
-        self.total += away.sum(axis=0)
-        self.squares += (away**2).sum(axis=0)
+        first = np.argmax(rows.complete, axis=0)
+        begun = x[first, np.arange(self.chains)]
+        origin = np.where(begin[:, None], begun, self.origin)
+        away = np.where(done, x - origin, 0)
+        return origin, self.total + away.sum(axis=0), self.squares + (away**2).sum(axis=0)
 
     def _write(self, name: str, values: np.ndarray, begun: np.ndarray, kept: np.ndarray) -> None:
         """Values of the states that are kept, chain after chain, behind those there are."""
@@ -184,9 +187,9 @@ class Archive:
             self._held[name] = room
 
     def _halve(self) -> None:
-        for name, held in self._held.items():
-            self._held[name] = held[1 : self._longest : 2].copy()
-        self.thin *= 2
+        last = self._longest
+        halves = {name: held[1:last:2].copy() for name, held in self._held.items()}
+        self._held, self.thin = halves, 2 * self.thin
 
 
 def _shape(name: str, dim: int) -> tuple[int, ...]:
