@@ -295,6 +295,16 @@ def test_noise_forgets_the_direction_over_its_length():
     assert cosine.mean() == pytest.approx(np.exp(-1), abs=slack)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("length", [1e-300, 1e-3, 0.01])
+def test_noise_over_next_to_no_length_gives_a_fresh_direction(dtype, length):
+    rng = np.random.default_rng(0)
+    u, normal = rng.standard_normal((2, 50, 300)).astype(dtype)
+    nu = np.asarray(refresh.amount(0.5, length, 300), dtype)
+    new = refresh.partial(np, u, normal, nu)
+    np.testing.assert_allclose(new, refresh.direction(np, normal), rtol=1e-5, atol=1e-6)
+
+
 def test_noise_on_newtons_velocity_keeps_it_standard_normal():
     """αv + βz with α² + β² = 1."""
     one, zero, nu = np.ones((1, 1)), np.zeros((1, 1)), np.asarray(0.7)

@@ -15,12 +15,15 @@ def partial(xp, u, normal, nu):
     return unit(xp, u + nu[..., None] * normal)
 
 
+FORGOTTEN = 80.0
+"""Exponents 2ε/L at which no direction is left; ν² must be finite in 32 bits."""
+
+
 def forgetting(xp, exponent, dim):
-    """ν of `amount` for arrays of exponents 2ε/L; at 80 nothing is left to forget."""
-    return xp.sqrt(xp.expm1(xp.clip(exponent, max=80.0)) / dim)
+    """ν of `amount` for arrays of exponents 2ε/L."""
+    return xp.sqrt(xp.expm1(xp.clip(exponent, max=FORGOTTEN)) / dim)
 
 
 def amount(step_size, length, dim):
     """ν = √(expm1(2ε/L)/d): a free particle forgets its direction over L, for large d."""
-    exponent = 2 * step_size / length
-    return math.sqrt(math.expm1(exponent) / dim) if exponent < 700 else math.inf
+    return math.sqrt(math.expm1(min(2 * step_size / length, FORGOTTEN)) / dim)
