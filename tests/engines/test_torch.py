@@ -347,3 +347,20 @@ def test_steps_without_guards_are_those_with(monkeypatch, breaks, sampler, keep)
         )
         got, expected = map(np.asarray, pair)
         np.testing.assert_array_equal(got, expected, err_msg=str(part))
+
+
+def test_guards_are_evaluated_again_after_an_exception(monkeypatch):
+    """At once, also while the exception is still held."""
+    seen = []
+
+    def walk(advance, job, source, state, gathered, steps, collection, blank=None):
+        yield state, gathered
+        seen.append(torch._dynamo.eval_frame._stance.skip_guard_eval_unsafe)
+        raise RuntimeError("in the second step")
+
+    monkeypatch.setattr("schuss.engines.torch._walk", walk)
+    sampler = schuss.Sampler(schuss.ESH(0.2), steps=3, compile=True)
+    with pytest.raises(RuntimeError, match="in the second step") as held:
+        sampler.run(energy=lambda x: (x * x).sum(-1), init=START)
+    assert seen == [True] and held.value is not None
+    assert not torch._dynamo.eval_frame._stance.skip_guard_eval_unsafe

@@ -1,5 +1,6 @@
 """The PyTorch engine: any module as an energy; eager, compiled, and CUDA graphs on a GPU."""
 
+import contextlib
 import dataclasses
 import functools
 import types
@@ -181,10 +182,14 @@ class Torch:
         if graphed:
             advance = _graph(advance, job, state, gathered, collection.uniforms)
             blank = advance.noise
-        steady = _steady(steps, self.compile)
-        walk = _walk(advance, job, source, state, gathered, steady, collection, blank)
-        for end in walk:
-            state, gathered = end
+        walk = _walk(advance, job, source, state, gathered, steps, collection, blank)
+        with contextlib.ExitStack() as steady:
+            for t, end in zip(steps, walk, strict=True):
+                state, gathered = end
+                # After the first step nothing that compiled code depends on can change.
+                if self.compile and t == steps[0]:
+                    stance = torch.compiler.set_stance(skip_guard_eval_unsafe=True)
+                    steady.enter_context(stance)
         if graphed:
             state, gathered = rebuild(torch.clone, (state, gathered))
         return state, source, gathered
@@ -299,23 +304,13 @@ def _compiled(function):
 
     Recompilations are counted, and limited, by code object: each function gets its own. Sizes are
     constants: with symbols for them the guards also ask for gradients of weights that have none
-    yet, and `_steady` ends in an error.
+    yet, and a loop that doesn't evaluate guards ends in an error.
     """
     code = function.__code__.replace()
     own = types.FunctionType(
         code, function.__globals__, function.__name__, None, function.__closure__
     )
     return torch.compile(own, fullgraph=True, dynamic=False)
-
-
-def _steady(steps, compiled):
-    """The steps of a loop; after the first, nothing that compiled code depends on can change."""
-    if not compiled:
-        yield from steps
-        return
-    yield steps[0]
-    with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
-        yield from steps[1:]
 
 
 _GRAPHS: dict = {}
