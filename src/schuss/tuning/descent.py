@@ -34,7 +34,7 @@ def descend(grad_fn: Callable, x: np.ndarray, *, most: int = 800) -> Descent:
     """Descend from `x` (chains, dim) with `grad_fn(x)` → energies (chains,) and gradients."""
     chains, dim = x.shape
     energy, g = grad_fn(x)
-    path = [(x, energy, g)]
+    path, found = [(x, energy, g)], [x, energy, g]
     empty = np.zeros((MEMORY, chains, dim))
     pairs = Pairs(empty, empty, np.zeros((MEMORY, chains)))
     p, t = _first_move(g, dim), np.ones(chains)
@@ -58,9 +58,15 @@ def descend(grad_fn: Callable, x: np.ndarray, *, most: int = 800) -> Descent:
             direction = np.where(known[:, None], direction, _first_move(g, dim))
             p = np.where(good[:, None], direction, p)
             path.append((x, energy, g))
+        first = _first(path, energy + dim / 2)
+        back = _points(path, first)
+        found = [_chosen(active, new, old) for new, old in zip(back, found, strict=True)]
         active = active & (before - energy >= 2 * dim)
         before = energy
-    return Descent(*_roll_back(path, energy + dim / 2), done)
+        # Energies never rise, so that nobody who is still on the way comes back to before these.
+        path = path[first[active].min(initial=len(path)) :]
+    x, energy, g = found
+    return Descent(x, energy, g, done)
 
 
 def _first_move(g, dim):
@@ -113,10 +119,16 @@ def _direction(pairs: Pairs, g):
     return -q
 
 
-def _roll_back(path, level):
-    """The first point of each chain's path at or below its level."""
-    energies = np.stack([energy for _, energy, _ in path])
-    first = np.argmax(energies <= level, axis=0)
-    chains = np.arange(len(level))
-    x, g = (np.stack([point[k] for point in path])[first, chains] for k in (0, 2))
-    return x, energies[first, chains], g
+def _first(path, level):
+    """The number of the first point of each chain's path at or below its level."""
+    return np.argmax(np.stack([energy for _, energy, _ in path]) <= level, axis=0)
+
+
+def _points(path, which):
+    """Each chain's point of that number: position, energy and gradient."""
+    chosen = [[part[chain] for part in path[k]] for chain, k in enumerate(which)]
+    return tuple(map(np.stack, zip(*chosen, strict=True)))
+
+
+def _chosen(active, new, old):
+    return np.where(active.reshape((-1,) + (1,) * (new.ndim - 1)), new, old)

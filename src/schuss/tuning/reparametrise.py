@@ -25,6 +25,9 @@ from schuss.tuning.frame_fit import (
 from schuss.tuning.pilot import pilot
 from schuss.tuning.screening import LEAST_TOTAL, screen
 
+MOST_DIM = 3000
+"""Beyond it a search would take seconds, and gigabytes."""
+
 STRONG = 0.4
 """Widths that change by less than e^STRONG over a parent's deviation are left to the step size."""
 
@@ -34,8 +37,8 @@ LEFT = 0.5
 
 def fit(x: np.ndarray, g: np.ndarray, rng: np.random.Generator) -> Hierarchical | None:
     """The map from draws and gradients (n, dim) in order of time, None where it isn't worth it."""
-    chosen = pilot(x, g, rng)
-    if chosen is None or x.shape[1] < 3:
+    chosen = pilot(x, g, rng) if 3 <= x.shape[1] <= MOST_DIM else None
+    if chosen is None:
         return None
     # Draws from far out may overflow in a trial; such a trial has an infinite loss.
     with np.errstate(all="ignore"):
