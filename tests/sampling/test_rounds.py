@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -158,7 +159,7 @@ def test_a_map_that_turns_out_wrong_is_left(monkeypatch, module, map_, logdensit
     monkeypatch.setattr(module, "fit", lambda x, g, rng: next(maps, None))
     problem = pose(logdensity=logdensity, init=np.zeros((4, 3)))
     course, changes = finished(problem, 1, 60_000)
-    assert changes == 2 and course.field.chart == () and course.exactly
+    assert changes == course.field.leg == 2 and course.field.chart == () and course.exactly
     x = course.archive.stack("x")
     assert x[..., 1].mean() == pytest.approx(mean, abs=5 * sd / fast_ess(x)[1] ** 0.5)
 
@@ -300,3 +301,12 @@ def test_a_run_in_other_coordinates_is_resumed(tmp_path, given, told):
 def test_a_gaussian_in_the_plane_stays_hot():
     found = in_the_plane(lambda x: -jnp.sum(x**2) / 2, 0, draws=200)
     assert "pilot" not in found.stats.gradients
+
+
+def test_a_run_that_begins_again_has_noise_of_its_own():
+    """And so has the next one, while the first is the same whatever comes later."""
+    field = Field.over(pose(funnel(), init=np.zeros((4, 20))), 3, 1.0)
+    legs = [dataclasses.replace(field, leg=leg) for leg in range(3)]
+    words = [tuple(np.asarray(jax.random.key_data(leg.source(2, 0)))) for leg in legs]
+    numbers = [Course(leg, np.zeros((4, 20))).rng.random() for leg in legs]
+    assert len(set(words)) == len(set(numbers)) == 3

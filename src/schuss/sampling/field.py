@@ -112,6 +112,7 @@ class Field:
     dim: int
     temperature: float
     seed: int
+    leg: int = 0  # how often the run has begun again: no noise is used twice
     chart: tuple = ()  # frames between the target and the metric: chains live in y, x = chart(y)
 
     @classmethod
@@ -131,8 +132,8 @@ class Field:
         return dataclasses.replace(self, grad_fn=self.grad_fn.grad_fn, temperature=1.0)
 
     def source(self, *place: int):
-        """The noise of one window: a function of the seed and of the window's number."""
-        words = np.random.SeedSequence([self.seed, *place]).generate_state(2, np.uint32)
+        """The noise of one window: a function of the seed, the leg and the window's number."""
+        words = np.random.SeedSequence([self.seed, *place, self.leg]).generate_state(2, np.uint32)
         return self.engine.source(int(words[0]) << 31 | int(words[1]) >> 1, self.like)
 
     def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

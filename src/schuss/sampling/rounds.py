@@ -72,7 +72,7 @@ class Rounds:
         frame = _present(self.course)
         packed = {"next": self.next, "changes": self.changes}
         packed["charted"] = "" if frame is None else type(frame).__name__
-        packed["temperature"] = self.course.field.temperature
+        packed["temperature"], packed["leg"] = self.course.field.temperature, self.course.field.leg
         if frame is not None:
             packed.update({f"chart.{k}": part for k, part in enumerate(frame)})
         return packed | packing.pack(self.course, skip)
@@ -80,13 +80,14 @@ class Rounds:
     def unpack(self, packed: dict[str, Any], rows: dict[str, np.ndarray] | None) -> None:
         """Be the run that was packed."""
         self.next, self.changes = packed["next"], packed["changes"]
+        field = self.course.field if packed["temperature"] != 1 else self.course.field.cold()
         if packed["charted"]:
             kind = KINDS[packed["charted"]]
             frame = kind(*(packed[f"chart.{k}"] for k in range(len(kind._fields))))
-            field = dataclasses.replace(self.course.field, chart=(frame,))
+            field = dataclasses.replace(field, chart=(frame,))
+        if packed["leg"]:
+            field = dataclasses.replace(field, leg=packed["leg"])
             self.course = _anew(self.course, field, self.course.x)
-        elif packed["temperature"] != self.course.field.temperature:
-            self.course = _anew(self.course, self.course.field.cold(), self.course.x)
         packing.unpack(self.course, packed, rows)
 
     def better(self, course: Course) -> Course | None:
@@ -188,6 +189,7 @@ def _cooled(course: Course) -> Course:
 
 def _continued(course: Course, field: Field, x: np.ndarray, descent: bool = False) -> Course:
     """A run in another field that keeps count of what this one took."""
+    field = dataclasses.replace(field, leg=course.field.leg + 1)
     new = _anew(course, field, x, descent)
     new.gradients = {"pilot": course.total} | new.gradients
     new.history = list(course.history)

@@ -36,7 +36,7 @@ class Standing:
         self.chains, self.dim = x.shape
         self.begun = x.mean(axis=0)
         self.witnesses = Witnesses.among(self.chains)
-        self.rng = np.random.default_rng([field.seed, 7])
+        self.rng = np.random.default_rng([field.seed, 7, field.leg])
         self.phase, self.window = "start", 0
         self.x, self.u, self.energy, self.g = whereabouts.begin(self.rng, x)
         self._set(untuned(self.dim))
