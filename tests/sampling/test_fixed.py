@@ -118,3 +118,8 @@ def test_a_metric_and_a_target_in_jax():
     w = weights(found)[..., None]
     variance = np.sum(w * found.x**2, axis=(0, 1)) / np.sum(w)
     np.testing.assert_allclose(variance, [0.01, 1.0, 4.0], rtol=0.15)
+
+
+def test_orbits_cannot_be_thinned():
+    with pytest.raises(ValueError, match=r"^thin can't be given with adjust='orbit'"):
+        run("orbit", thin=3)

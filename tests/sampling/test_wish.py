@@ -1,10 +1,13 @@
 """One wish, checked at the door, and the clock."""
 
+import math
 import time
+import types
 
 import numpy as np
 import pytest
 
+from schuss.sampling import progress
 from schuss.sampling.wish import DRAWS, Clock, Wish, wish
 
 
@@ -64,3 +67,17 @@ def test_the_clock_shares_out_all_of_its_time():
     assert list(clock.seconds) == ["tuning", "sampling"]
     assert clock.seconds["tuning"] >= 0.004 and clock.seconds["sampling"] >= 0.002
     assert sum(clock.seconds.values()) <= clock.total
+
+
+@pytest.mark.parametrize("temperature, drawn", [(1.0, 400), (8.0, 100)])
+def test_states_of_a_hot_run_are_not_all_draws(temperature, drawn):
+    """Four of them make one, and the time left is that for the rest."""
+    field = types.SimpleNamespace(temperature=temperature)
+    archive = types.SimpleNamespace(size=400)
+    clock = types.SimpleNamespace(seconds={"sampling": 2.0}, total=3.0)
+    course = types.SimpleNamespace(
+        phase="sampling", archive=archive, field=field, chains=4, total=9000, ess=math.nan
+    )
+    assert f"{drawn}/800 draws × 4" in progress.line(course, Wish(draws=800), clock)
+    left = progress.remaining(course, Wish(draws=800), clock)
+    assert left == pytest.approx(2.0 * (800 / drawn - 1))

@@ -33,6 +33,11 @@ def run(
     problem, clock, interrupted = question.problem, Clock(), False
     every = transition(algorithm) * (thin or 1)
     if getattr(algorithm, "adjust", None) == "orbit":
+        if thin is not None:
+            raise ValueError(
+                "thin can't be given with adjust='orbit', whose states count with weights that "
+                "belong to whole windows; leave it out"
+            )
         every = 1
     job, state, first = launch(problem, algorithm, seed)
     # Without a uniform number nothing is ever rejected.

@@ -3,6 +3,7 @@
 import contextlib
 import math
 
+from schuss.sampling.cooling import raw_draws
 from schuss.sampling.wish import Clock, Wish
 
 
@@ -24,7 +25,7 @@ def line(course, wish: Wish, clock: Clock) -> str:
     """What the line says."""
     parts = [f"{course.phase:<8}"]
     if course.phase == "sampling":
-        done = f"{course.archive.size}" + (f"/{wish.draws}" if wish.draws else "")
+        done = f"{_drawn(course)}" + (f"/{wish.draws}" if wish.draws else "")
         parts.append(f"{done} draws × {course.chains}")
     parts.append(f"{course.total:,} gradients, {course.total / max(clock.total, 1e-9):,.0f}/s")
     if math.isfinite(course.ess):
@@ -35,6 +36,11 @@ def line(course, wish: Wish, clock: Clock) -> str:
     return "  ".join(parts)
 
 
+def _drawn(course) -> int:
+    """Draws that the states so far are good for."""
+    return course.archive.size // raw_draws(course.field.temperature)
+
+
 def remaining(course, wish: Wish, clock: Clock) -> float | None:
     """Seconds left, where that can be told."""
     if wish.seconds is not None:
@@ -43,7 +49,7 @@ def remaining(course, wish: Wish, clock: Clock) -> float | None:
         return clock.total * max(wish.gradients / max(course.total, 1) - 1, 0.0)
     if course.phase != "sampling" or "sampling" not in clock.seconds:
         return None
-    done, wanted = course.archive.size, wish.draws
+    done, wanted = _drawn(course), wish.draws
     if wish.ess is not None:
         done, wanted = course.ess, wish.ess
     if not wanted or not done > 0:
