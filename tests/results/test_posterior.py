@@ -30,6 +30,14 @@ def test_arviz():
     assert attributes["converged"] == 1 and attributes["verdict"].startswith("Converged")
 
 
+def test_steps_diverge_in_arviz_as_they_do_in_the_run():
+    error = np.zeros((4, 400))
+    error[0, :3] = np.inf, 1500.0, np.nan
+    error[1, 0] = 900.0
+    found = converted(posterior(energy_error=error)).sample_stats["diverging"].values
+    assert found[0, :3].all() and found.sum() == 3
+
+
 def test_arviz_goes_to_disk_and_back(tmp_path):
     pytest.importorskip("h5netcdf")
     import arviz

@@ -337,6 +337,14 @@ def test_nested_rhat_for_many_short_chains():
     assert "nested R-hat" in said(found)
 
 
+def test_long_chains_are_compared_with_each_other_whatever_they_share():
+    """Each group is in both of two modes, and no chain ever goes from one to the other."""
+    x = np.random.default_rng(22).normal(size=(64, 200, 3))
+    x[::2] += 5
+    found = verdict(x, start_groups=np.arange(64) // 16)
+    assert "nested_rhat" not in found.numbers and WRONG in kinds(found)
+
+
 def test_text_and_warning():
     x = autoregression(21)
     good = verdict(x)
@@ -444,3 +452,9 @@ def test_a_run_without_digits(sampler, size, told):
     coarse, fine = run(np.zeros(3, np.float32)), run(np.zeros(3))
     assert re.search(f"wrong: energies of {told}", str(coarse.verdict))
     assert "known to" not in str(fine.verdict) and fine.verdict.numbers["energy_spacing"] < 1e-7
+
+
+def test_moments_that_are_all_infinite():
+    lost = np.full((4, 3), np.nan)
+    found = judge_moments(Moments(lost, lost, np.full(4, 1000.0), np.full(3, 500.0)))
+    assert not found.converged and WRONG in kinds(found)

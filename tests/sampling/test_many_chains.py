@@ -151,3 +151,14 @@ def test_an_effective_sample_size_of_many_chains():
     )
     assert found.verdict.converged
     assert found.verdict.numbers["ess"] > 0.8 * 20_000
+
+
+def test_short_chains_from_the_same_places_are_compared_by_groups():
+    """And those from places of their own one by one."""
+    starts = np.repeat(np.random.default_rng(0).standard_normal((8, 3)), 8, axis=0)
+    shared, own = (
+        quietly(value_and_grad=lambda x: ((x * x).sum(-1) / 2, x), init=init, draws=20).verdict
+        for init in (starts, starts + 0.1 * np.arange(64)[:, None])
+    )
+    assert shared.converged and shared.numbers["nested_rhat"] < 1.1
+    assert "nested_rhat" not in own.numbers

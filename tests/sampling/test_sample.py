@@ -82,6 +82,8 @@ def test_gradients_that_end_in_tuning_give_the_draws_of_the_flow():
     assert 400 <= sum(found.stats.gradients.values()) < 900
     assert not found.stats.exact and found.stats.acceptance is None
     assert np.isfinite(found.x).all()
+    told = [reason.what for reason in found.verdict.reasons]
+    assert any(what.startswith("the run ended before its exact phase") for what in told)
 
 
 def test_gradients_that_end_where_the_exact_phase_begins():

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from schuss.results.stats import DIVERGED
+
 if TYPE_CHECKING:
     from schuss.results.posterior import Posterior
 
@@ -75,7 +77,7 @@ def _statistics(post: "Posterior") -> dict[str, np.ndarray]:
     diverging = np.zeros(np.shape(stats.energy), bool)
     if stats.energy_error is not None:
         found["energy_error"] = np.asarray(stats.energy_error)
-        diverging = ~np.isfinite(found["energy_error"])
+        diverging = ~(found["energy_error"] < DIVERGED)
     if stats.acceptance is not None:
         found["acceptance_rate"] = np.asarray(stats.acceptance)
     return found | {"diverging": diverging}

@@ -8,13 +8,13 @@ import os
 import pathlib
 import platform
 import sys
-import tempfile
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from schuss.plotting import style
 from schuss.results import figures
+from schuss.whole_file import replacing
 
 if TYPE_CHECKING:
     from schuss.results.posterior import Posterior
@@ -53,20 +53,10 @@ def write(post: "Posterior", path: str | os.PathLike) -> pathlib.Path:
             f"{str(where.parent)!r} first"
         )
     text = page(post)
-    temporary = None
     try:
-        handle, temporary = tempfile.mkstemp(dir=where.parent, prefix=".report-", suffix=".html")
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # A temporary file is private; the page gets the rights that a plain new file would have.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(temporary, 0o666 & ~mask)
-        os.replace(temporary, where)
+        with replacing(where) as draft:
+            draft.write_text(text, encoding="utf-8")
     except OSError as error:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
         raise OSError(
             error.errno,
             f"the report couldn't be written to {str(where)!r} ({error.strerror or error}); "
@@ -186,7 +176,6 @@ def _settings(post: "Posterior") -> str:
         "step size": _number(stats.step_size) + (", less on steep slopes" if local else ""),
         "refresh length": _number(stats.refresh),
         "thin": stats.thin,
-        "temperature": _number(stats.temperature),
         "weights": "yes" if post.weights is not None else "no",
         "frozen chains": 0 if stats.frozen is None else int(np.sum(stats.frozen)),
         "divergences": stats.divergences,

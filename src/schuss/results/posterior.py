@@ -31,9 +31,6 @@ class Posterior:
     name: str = ""
     dims: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     coords: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
-    flat_names: Sequence[str] | None = (
-        None  # of the coordinates of x; found by themselves if not given
-    )
     moments: Moments | None = None
     start_groups: np.ndarray | None = None  # (chains,): chains with one label began at one place
     judged: Verdict | None = None  # by whoever made the draws; found from the draws if not given
@@ -111,6 +108,7 @@ class Posterior:
             "frozen": stats.frozen,
             "names": names,
             "exact": stats.exact,
+            "cut_short": stats.cut_short,
             "left_behind": stats.left_behind,
             "outward": stats.outward,
         }
@@ -123,7 +121,6 @@ class Posterior:
                 stats.energy,
                 gradient=stats.gradient,
                 weights=self.weights,
-                temperature=stats.temperature,
                 start_groups=self.start_groups,
                 **common,
             )
@@ -199,8 +196,6 @@ class Posterior:
 
     @functools.cached_property
     def _flat_names(self) -> tuple[str, ...]:
-        if self.flat_names is not None:
-            return tuple(self.flat_names)
         if self.draws is not None and not isinstance(self.draws, Mapping):
             names = element_names("x", self.draws.shape[2:])
             if len(names) == self.dim:

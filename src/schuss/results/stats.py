@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+DIVERGED = 1000.0
+"""A step with a larger energy error has diverged."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Moments:
@@ -35,6 +38,7 @@ class Stats:
     thin: int = 1
     history: tuple[Mapping[str, Any], ...] = ()  # rows of the tuning; any key may be missing
     exact: bool = True
+    cut_short: bool = False  # whether the run ended before there were the exact draws asked for
     sampler: str = ""
     coordinates: str = ""  # what made others than the user's better, {} for the names of `leaders`
     leaders: tuple[int, ...] = ()  # flat coordinates that the others were described by
@@ -43,4 +47,3 @@ class Stats:
     interrupted: bool = False
     left_behind: float = 0.0  # mass of a place that chains were at and draws aren't, against theirs
     outward: float = 1.0  # E[(x − x₀)·∇E]/d with the start x₀, of the chain where it is largest
-    temperature: float = 1.0  # of the draws without their weights: κ/(d − 1) for the flow

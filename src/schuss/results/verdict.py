@@ -67,6 +67,7 @@ def judge(
     frozen: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     exact: bool = True,
+    cut_short: bool = False,
     temperature: float = 1.0,
     start_groups: ArrayLike | None = None,
     left_behind: float = 0.0,
@@ -79,7 +80,8 @@ def judge(
     them). `temperature` is that of the draws without their weights. Chains with the same label in
     `start_groups` (chains,) began at one place. `left_behind` is the mass of a
     place that chains were at and no draw is, against that of the draws, `outward` what
-    E[(x − x₀)·∇E]/d is at most in a chain with the start x₀. Frozen chains fail the
+    E[(x − x₀)·∇E]/d is at most in a chain with the start x₀. `cut_short` says that exact draws
+    were asked for and these aren't. Frozen chains fail the
     verdict and are then left out of the other checks, unless there is no other chain.
     """
     rounded = np.asarray(energy)
@@ -115,7 +117,7 @@ def judge(
         groups=labels,
     )
     found = checks.look(evidence)
-    reasons += found.reasons + checks.left_behind(left_behind)
+    reasons += found.reasons + checks.left_behind(left_behind) + checks.cut_short(cut_short)
     numbers, notes = dict(found.numbers), list(found.notes)
     for more in (
         checks.digits(rounded[kept]),
@@ -136,6 +138,7 @@ def judge_moments(
     energy_error: ArrayLike | None = None,
     frozen: ArrayLike | None = None,
     exact: bool = True,
+    cut_short: bool = False,
     energy: ArrayLike | None = None,
     left_behind: float = 0.0,
     outward: float = 1.0,
@@ -148,7 +151,9 @@ def judge_moments(
     broken = broken | ~np.isfinite(mean).all(axis=1)
     kept = ~broken
     reasons, numbers = checks.frozen(broken) + checks.left_behind(left_behind), {}
-    reasons += checks.outward(outward)
+    reasons += checks.outward(outward) + checks.cut_short(cut_short)
+    if not kept.any():
+        return _verdict([*reasons, checks.runaway()], {}, [])
     notes = ["only moments were kept, so chains could be compared by their means and variances"]
     found = [
         checks.digits(np.asarray([] if energy is None else energy)),

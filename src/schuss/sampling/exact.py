@@ -9,6 +9,7 @@ from schuss.core.dynamics import ESH
 from schuss.core.integrators import LEAPFROG, LONG_STEP
 from schuss.core.kernel import Kernel, Noise
 from schuss.core.refresh import amount
+from schuss.results.stats import DIVERGED
 from schuss.sampling.tuned import Tuned
 from schuss.sampling.whereabouts import Whereabouts, within
 
@@ -21,9 +22,6 @@ SPREAD = 0.1
 
 EVERYWHERE = math.inf, 1e-20
 """Knee and spread of local steps that are the same everywhere."""
-
-DIVERGED = 1000.0
-"""A step with a larger energy error has diverged."""
 
 
 def kernel(tuned: Tuned) -> Kernel:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from schuss.coordinates import potential
+from schuss.problem import Problem
 from schuss.results import Moments, Posterior, Stats
 from schuss.sampling.archive import FIELDS, chains_first
 from schuss.sampling.cooling import cooled, raw_draws
@@ -61,6 +62,7 @@ def gather(
         thin=course.thin if sampling else 1,
         history=tuple(course.history),
         exact=course.exact and adjusted,
+        cut_short=course.exact and not adjusted,
         sampler="auto" if course.exact else "auto, exact=False",
         coordinates=field.chart[0].meaning if field.chart else "",
         leaders=tuple(np.flatnonzero(field.chart[0].leaders).tolist()) if field.chart else (),
@@ -70,10 +72,22 @@ def gather(
         left_behind=0.0 if walls else _left_behind(course, kept),
         outward=1.0 if walls or field.chart else _outward(course, y, g, problem.dim),
     )
-    common = {"name": question.name, "dims": question.dims, "coords": question.coords}
+    common = {
+        "name": question.name,
+        "dims": question.dims,
+        "coords": question.coords,
+        "start_groups": _groups(problem),
+    }
     if keep == "moments":
         return Posterior(stats=stats, moments=_moments(course, x), **common)
     return Posterior(stats=stats, draws=question.restore(x), x=x, **common)
+
+
+def _groups(problem: Problem) -> np.ndarray | None:
+    """A label for each chain, the same for those that began at one place; None if none did."""
+    starts = problem.engine.to_numpy(problem.x)
+    places, labels = np.unique(starts.reshape(len(starts), -1), axis=0, return_inverse=True)
+    return labels.reshape(-1) if 1 < len(places) < len(starts) else None
 
 
 def _outward(course: Course, x: np.ndarray, g: np.ndarray, dim: int) -> float:

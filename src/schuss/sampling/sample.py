@@ -2,14 +2,13 @@
 
 import dataclasses
 import math
-import warnings
 from typing import Any
 
 import numpy as np
 
 from schuss.arguments import one_of, seed_or_generator, whole
 from schuss.problem import over_devices
-from schuss.results import NotConverged, Posterior
+from schuss.results import Posterior
 from schuss.sampling import fixed
 from schuss.sampling.cooling import raw_draws
 from schuss.sampling.course import Course
@@ -183,8 +182,7 @@ def sample(
 def _warned(result: Posterior) -> Posterior:
     with np.errstate(over="ignore", invalid="ignore"):
         verdict = result.verdict
-    if not verdict.converged:
-        warnings.warn(str(verdict), NotConverged, stacklevel=3)
+    verdict.warn(stacklevel=3)
     return result
 
 

@@ -28,6 +28,9 @@ four chains 1.05 is exceeded by chance in 1 of 10 000 columns, so it holds for t
 hundreds, where 1.01 would ask for n ≈ 2000; it means that the sd is known to 5 %. Where the ESS of
 the chains explains more than 1.05 that much is allowed, up to 1.1."""
 
+SHORT = 50
+"""Draws below which chains that share starts are compared by groups: none can be split then."""
+
 OWN_ESS = 50
 """Chains that disagree with this many effective draws each aren't short, they are elsewhere."""
 
@@ -182,9 +185,13 @@ def _odd_one(column: np.ndarray, w: np.ndarray | None, limit: float) -> int | No
 
 
 def _nested(evidence: Evidence, mean: np.ndarray) -> Found:
-    """Nested R-hat in place of the split one where many chains with few draws share starts."""
+    """Nested R-hat in place of the split one where many chains with few draws share starts.
+
+    Longer ones are compared with each other: modes that all groups have a part of would be missed.
+    """
     draws, chains, dim = evidence.x.shape
-    if evidence.groups is None or chains < 16 or evidence.weights is not None:
+    few = chains < 16 or draws >= SHORT
+    if evidence.groups is None or few or evidence.weights is not None:
         return Found([], {}, [])
     labels, sizes = np.unique(evidence.groups, return_counts=True)
     size = int(sizes.min())

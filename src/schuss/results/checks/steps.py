@@ -43,6 +43,18 @@ def acceptance(values: ArrayLike | None, kept: np.ndarray) -> Found:
     return Found([Reason(WRONG, text, mean, ACCEPTANCE, remedy)], numbers, [])
 
 
+def cut_short(before_exact: bool) -> list[Reason]:
+    """Draws of the flow where exact ones were asked for."""
+    if not before_exact:
+        return []
+    text = (
+        "the run ended before its exact phase, so these are draws of the unadjusted flow, which "
+        "its finite steps bias"
+    )
+    remedy = "Ask for more, or pass exact=False where a bias is all right"
+    return [Reason(FEW, text, 0.0, 1.0, remedy)]
+
+
 def energy_error(values: ArrayLike | None, kept: np.ndarray, dim: int, exact: bool) -> Found:
     """Var(ΔW)/dim, which measures the bias where nothing is rejected."""
     if values is None:
