@@ -5,7 +5,7 @@ import pytest
 
 import schuss
 from schuss.adapters import derivative
-from schuss.adapters.derivative import PARTS, POINTS, check
+from schuss.adapters.derivative import LOG_P, PARTS, POINTS, check
 
 SPENT = POINTS * (2 + 2 * len(PARTS))
 
@@ -102,7 +102,7 @@ def test_right_gradients_pass(name):
     """0 of 120 here; of 9000 starts for each of forty such functions on other seeds 0 as well."""
     for scale, x, rng in places(1):
         with np.errstate(over="ignore"):
-            check(name, scaled(AWKWARD[name], scale), x, rng)
+            check(LOG_P._replace(name=name), scaled(AWKWARD[name], scale), x, rng)
 
 
 @pytest.mark.parametrize("factor", [-1.0, 2.0, 0.5])
@@ -116,7 +116,7 @@ def test_wrong_gradients_are_refused(name, factor):
         cause = "opposite sign" if factor == -1 else f"is {factor:.2g} times"
         try:
             with np.errstate(over="ignore"):
-                check(name, scaled(AWKWARD[name], scale, factor), x, rng)
+                check(LOG_P._replace(name=name), scaled(AWKWARD[name], scale, factor), x, rng)
         except ValueError as error:
             assert name in str(error)
             missed += cause not in str(error)
@@ -136,7 +136,7 @@ def test_a_gradient_of_another_function():
     refused = 0
     for _ in range(100):
         try:
-            check("mixed", mixed, rng.uniform(-2, 2, (4, 3)), rng)
+            check(LOG_P, mixed, rng.uniform(-2, 2, (4, 3)), rng)
         except ValueError as error:
             refused += "isn't that of the log p beside it" in str(error)
     assert refused > 50
@@ -154,7 +154,7 @@ def test_the_cost():
     rng = np.random.default_rng(0)
     for x in (np.full((4, 3), 0.5), np.full((1, 3), 0.5), np.array([[0.5], [-1], [0]] * 2)):
         calls.clear()
-        assert check("counted", counted, x, rng) == sum(map(len, calls)) == SPENT
+        assert check(LOG_P, counted, x, rng) == sum(map(len, calls)) == SPENT
 
 
 def test_through_sample():
@@ -170,6 +170,15 @@ def test_through_sample():
     for given in ({}, {"init": np.ones(3)}, {"sampler": schuss.HMC(0.3)}):
         with pytest.raises(ValueError, match=told):
             schuss.sample(model, draws=10, **given)
+
+
+def test_energies_and_their_gradients_through_sample():
+    told = (
+        r"^value_and_grad contradicts itself at 4 of 4 .* direction E changes by (-?)([0-9.]+) "
+        r"where the gradient says (?!\1\2)-?\2; the gradient has the opposite sign: return energies"
+    )
+    with pytest.raises(ValueError, match=told):
+        schuss.sample(value_and_grad=lambda x: (gaussian(x)[0], -x), init=np.zeros(3))
 
 
 @pytest.mark.parametrize("sampler", ["auto", schuss.HMC(0.5)])

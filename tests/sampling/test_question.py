@@ -159,6 +159,27 @@ def test_models_refuse_starts_of_another_shape():
         question(model, init=np.zeros(2))
 
 
+def test_a_model_and_a_function_are_one_too_many():
+    model = schuss.from_pytree(logdensity=lambda p: -(p["a"] ** 2), init={"a": 0.0})
+    for name in ("energy", "logdensity", "value_and_grad"):
+        with pytest.raises(ValueError, match=rf"^pass exactly one of a model .* both: {name}="):
+            question(model, **{name: gaussian})
+
+
+def test_functions_return_as_many_starts_as_there_are_chains():
+    for shape in ((3,), (7, 3), ()):
+        with pytest.raises(ValueError, match=r"must return 4 starts, shape \(4, dim\), got shape"):
+            question(energy=gaussian, init=lambda rng, chains, s=shape: rng.normal(size=s))
+    with pytest.raises(ValueError, match="got a dict"):
+        question(energy=gaussian, init=lambda rng, chains: {"a": rng.normal(size=chains)})
+
+
+def test_a_pymc_model_is_told_its_way():
+    pymc = pytest.importorskip("pymc")
+    with pytest.raises(TypeError, match=r"pass schuss.from_pymc\(model\)"):
+        question(pymc.Model())
+
+
 def test_a_model_without_parameters_is_refused():
     numpyro = pytest.importorskip("numpyro")
 

@@ -393,6 +393,23 @@ def test_a_class_is_no_sampler():
         quietly(sampler=schuss.HMC)
 
 
+def test_moments_of_draws_from_before_all_was_frozen():
+    """An effective sample that is there as soon as sampling begins."""
+    found = quietly(ess=50, keep="moments")
+    assert np.isfinite(found.moments.mean).all() and found.verdict.converged
+
+
+def test_one_chain_cannot_tell_of_other_modes():
+    found = quietly(chains=1, draws=3000)
+    assert found.verdict.converged and "one chain can't tell" in found.verdict.notes[-1]
+
+
+@pytest.mark.parametrize("given", [{"exact": "yes"}, {"callback": 3}])
+def test_settings_of_another_kind_are_refused(given):
+    with pytest.raises((TypeError, ValueError), match=f"^{next(iter(given))} must be"):
+        quietly(**given)
+
+
 def test_a_large_effective_sample_of_moments_ends():
     """More than the draws that are held without such a wish."""
     found = quietly(keep="moments", ess=6000)

@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from schuss.sampling import progress
+from schuss.sampling import progress, windows
 from schuss.sampling.wish import DRAWS, Clock, Wish, wish
 
 
@@ -81,3 +81,8 @@ def test_states_of_a_hot_run_are_not_all_draws(temperature, drawn):
     assert f"{drawn}/800 draws × 4" in progress.line(course, Wish(draws=800), clock)
     left = progress.remaining(course, Wish(draws=800), clock)
     assert left == pytest.approx(2.0 * (800 / drawn - 1))
+
+
+def test_windows_of_sampling_grow_up_to_a_length():
+    sizes = [windows.sampling(k) for k in (*range(12), 10**5)]
+    assert sizes == sorted(sizes) and sizes[0] == 1024 and set(sizes[8:]) == {16384}

@@ -24,6 +24,19 @@ WRONG, AGREE, ASLANT = 0.1, 0.05, 0.03
 """Error of a gradient; how far steps may differ; how much of a gradient a direction must see."""
 
 
+class Words(NamedTuple):
+    """How the user calls the function, its value, and what to return."""
+
+    name: str
+    value: str
+    sign: int  # of the value, in units of the energy
+    remedy: str
+
+
+ENERGY = Words("value_and_grad", "E", 1, "return energies and their own gradients ∂E/∂x")
+LOG_P = Words("fn", "log p", -1, "return log p and its own gradient ∂ log p/∂x")
+
+
 class Look(NamedTuple):
     """Central differences of the value at each point, and what the gradient says of them."""
 
@@ -48,7 +61,7 @@ class Look(NamedTuple):
         return self.usable & (np.ptp(self.ratio, axis=0) < AGREE * abs(self.ratio.mean(axis=0)))
 
 
-def check(name: str, energies: Callable, x: np.ndarray, rng: np.random.Generator) -> int:
+def check(words: Words, energies: Callable, x: np.ndarray, rng: np.random.Generator) -> int:
     """Refuse a gradient that clearly contradicts its values near the starts `x` (chains, dim).
 
     `energies` maps (points, dim) to −log p and its gradient. f(x + h v) − f(x − h v) is compared
@@ -76,8 +89,7 @@ def check(name: str, energies: Callable, x: np.ndarray, rng: np.random.Generator
                 break
     wrong = told & ~right
     if wrong.sum() >= MOST:
-        # The values are energies, and fn speaks of log p.
-        raise ValueError(_words(name, -found[wrong], -given[wrong]))
+        raise ValueError(_told(words, words.sign * found[wrong], words.sign * given[wrong]))
     return spent
 
 
@@ -94,16 +106,16 @@ def _look(energies: Callable, x: np.ndarray, step: np.ndarray) -> Look:
     return Look(found, given, finite & seen)
 
 
-def _words(name: str, found: np.ndarray, given: np.ndarray) -> str:
+def _told(words: Words, found: np.ndarray, given: np.ndarray) -> str:
     ratio = found / given
     if np.all(np.abs(ratio + 1) < WRONG):
         cause = "the gradient has the opposite sign"
     elif np.ptp(ratio) < WRONG * np.abs(ratio).max():
         cause = f"the gradient is {1 / ratio[0]:.2g} times what it should be"
     else:
-        cause = "the gradient isn't that of the log p beside it"
+        cause = f"the gradient isn't that of the {words.value} beside it"
     return (
-        f"fn ({name}) contradicts itself at {len(ratio)} of {POINTS} places near the starts: along "
-        f"a random direction log p changes by {found[0]:.3g} where the gradient says "
-        f"{given[0]:.3g}; {cause}: return log p and its own gradient ∂ log p/∂x"
+        f"{words.name} contradicts itself at {len(ratio)} of {POINTS} places near the starts: "
+        f"along a random direction {words.value} changes by {found[0]:.3g} where the gradient says "
+        f"{given[0]:.3g}; {cause}: {words.remedy}"
     )

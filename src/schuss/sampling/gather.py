@@ -157,7 +157,9 @@ def _moments(course: Course, x) -> Moments:
 
     sizes = fast_ess(np.swapaxes(x, 0, 1))
     field = course.field
-    if field.temperature == 1 and not field.chart and course.phase == "sampling":
+    plain = field.temperature == 1 and not field.chart
+    # A wish may be granted by draws from before all was frozen: then there are none since.
+    if plain and course.phase == "sampling" and course.archive.counts.min() > 1:
         dim = x.shape[-1]
         every = course.archive.moments()
         return Moments(every.mean[:, :dim], every.variance[:, :dim], every.states, sizes)

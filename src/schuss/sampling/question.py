@@ -33,8 +33,14 @@ class Question:
 def ask(target, *, energy, logdensity, value_and_grad, init, chains, seed, engine, **options):
     """Make one question of what the user gave."""
     rng = np.random.default_rng([entropy(seed), 3])
+    functions = {"energy": energy, "logdensity": logdensity, "value_and_grad": value_and_grad}
     if isinstance(target, Model):
+        if any(function is not None for function in functions.values()):
+            named = " and ".join(name for name, f in functions.items() if f is not None)
+            raise ValueError(f"pass exactly one of a model and a function, got both: {named}=")
         return _of_model(target, init, chains, seed, engine, rng)
+    if type(target).__module__.startswith("pymc."):
+        raise TypeError("target is a PyMC model; pass schuss.from_pymc(model)")
     if target is None and _is_nest(init):
         from schuss.adapters import from_pytree
 
@@ -70,7 +76,10 @@ def ask(target, *, energy, logdensity, value_and_grad, init, chains, seed, engin
         return np.asarray(shaped).reshape(*x.shape[:2], *problem.shape)
 
     name = target.name if isinstance(target, Target) else _called(energy, logdensity)
-    return Question(problem, name, restore, {}, {})
+    spent = 0
+    if value_and_grad is not None:
+        spent = _checked(derivative.ENERGY, problem.grad_fn, problem.x, seed)
+    return Question(problem, name, restore, {}, {}, spent)
 
 
 def starts(init, chains, rng):
@@ -81,7 +90,8 @@ def starts(init, chains, rng):
     if array.ndim == 0 or str(array.dtype) == "object":
         raise ValueError(
             "init must be a point (dim,), a batch (chains, dim) or a function (rng, chains) → "
-            f"starts, got {init!r}"
+            f"starts, got {init!r}; one parameter is a point like [0.0], and models have starts "
+            "of their own if it is left out"
         )
     array = floating("init", array)
     if array.ndim == 1:
@@ -118,9 +128,15 @@ def _of_model(model: Model, init, chains, seed, engine, rng) -> Question:
     )
     spent = 0
     if model.value_and_grad is not None:
-        own = np.random.default_rng([entropy(seed), 4])
-        spent = derivative.check(model.name, model.value_and_grad, x, own)
+        words = derivative.LOG_P._replace(name=f"fn ({model.name})")
+        spent = _checked(words, model.value_and_grad, x, seed)
     return Question(problem, model.name, model.constrain, model.dims, model.coords, spent)
+
+
+def _checked(words: derivative.Words, value_and_grad, x, seed) -> int:
+    """Gradients that it took to see that those written by hand are right."""
+    rng = np.random.default_rng([entropy(seed), 4])
+    return derivative.check(words, value_and_grad, np.asarray(x, float), rng)
 
 
 def _drawn(init, rng, chains):
@@ -129,9 +145,15 @@ def _drawn(init, rng, chains):
         parameters = len(inspect.signature(init).parameters)
     except (TypeError, ValueError):
         parameters = 2
-    if parameters >= 2:
-        return np.asarray(init(rng, chains))
-    return np.stack([np.asarray(init(rng)) for _ in range(chains)])
+    if parameters < 2:
+        return np.stack([np.asarray(init(rng)) for _ in range(chains)])
+    drawn = np.asarray(init(rng, chains))
+    if drawn.ndim < 2 or len(drawn) != chains:
+        what = "a dict" if drawn.dtype == object else f"shape {drawn.shape}"
+        raise ValueError(
+            f"init(rng, chains) must return {chains} starts, shape ({chains}, dim), got {what}"
+        )
+    return drawn
 
 
 def _count(chains) -> int:

@@ -118,6 +118,9 @@ def sample(
         raise ValueError("seed must be a whole number: a run is repeated by it")
     if thin is not None:
         thin = whole("thin", thin, 1)
+    one_of("exact", exact, (None, True, False))
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of a view, got {callback!r}")
     question = ask(
         target,
         energy=energy,

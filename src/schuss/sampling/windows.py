@@ -36,7 +36,7 @@ def adapting(k: int) -> int:
 
 def sampling(k: int) -> int:
     """Steps of the k-th window of sampling."""
-    return 4 * ROOM * min(_growing(1, 1.3, k), 16)
+    return 4 * ROOM * _growing(1, 1.3, k, most=16)
 
 
 def calls(k: int) -> int:
@@ -59,9 +59,11 @@ def adapted(sizes: np.ndarray, windows: int) -> bool:
     return bool(enough or windows >= MOST_ADAPTING)
 
 
-def _growing(first, factor, k):
+def _growing(first: int, factor: float, k: int, most: int = 2**62) -> int:
     """The k-th of lengths that grow by a factor, each a whole number: 2, 3, 5, 8, 12, …"""
     size = first
     for _ in range(k):
+        if size >= most:
+            return most
         size = math.ceil(size * factor)
-    return size
+    return min(size, most)

@@ -30,4 +30,7 @@ def look(evidence: Evidence) -> Found:
     reasons = same + still + away + weighed.reasons + bias.reasons + compared.reasons
     if not same and not still:
         reasons = reasons + necks(evidence, compared.numbers["esses"]).reasons
-    return Found(reasons, numbers, compared.notes + bias.notes)
+    notes = compared.notes + bias.notes
+    if chains == 1:
+        notes = [*notes, "one chain can't tell of modes that it wasn't in; several would"]
+    return Found(reasons, numbers, notes)
