@@ -26,6 +26,7 @@ from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.type import RandomType
 
 from schuss.adapters import start
+from schuss.adapters.circle import Circles
 from schuss.adapters.layout import Layout, join, layout
 from schuss.adapters.over import gradients, named
 from schuss.model import Model, Parts
@@ -54,7 +55,8 @@ def from_pymc(model: pm.Model) -> Model:
             "model draws random numbers in its logp, as with pm.Minibatch; pass the whole data"
         )
     data = _data([*factors, *shown])
-    logdensity = _sum(inputs, factors, data, flat)
+    circles = Circles(_angles(model, transforms, centre))
+    logdensity = circles.logdensity(_sum(inputs, factors, data, flat))
     values = _jax(inputs, model.replace_rvs_by_values(shown), data)
     dims, coords = _dims(model, names)
     parts = None
@@ -67,19 +69,30 @@ def from_pymc(model: pm.Model) -> Model:
         )
     return Model(
         name=model.name or "PyMC model",
-        dim=flat.dim,
+        dim=circles.planar_dim,
         logdensity=logdensity,
         start=start.around(
-            join(np, centre),
+            circles.planar(join(np, centre)),
             start.uniform(1.0),
             gradients(logdensity),
             "give the model's variables an initval= at which its logp is finite",
         ),
-        constrain=named(names, lambda x: values(*flat.split(x))),
+        constrain=named(names, lambda x: values(*flat.split(circles.angles(jnp, x)))),
         dims=dims,
         coords=coords,
         parts=parts,
     )
+
+
+def _angles(model: pm.Model, transforms: Mapping, centre: Sequence[np.ndarray]) -> np.ndarray:
+    """Which coordinates PyMC winds around a circle, (dim,) of bool."""
+    circular = {
+        model.rvs_to_values[variable]
+        for variable, transform in transforms.items()
+        if isinstance(transform, CircularTransform)
+    }
+    sizes = zip(model.value_vars, centre, strict=True)
+    return np.concatenate([np.full(value.size, name in circular) for name, value in sizes])
 
 
 def _check(model: Any) -> None:
