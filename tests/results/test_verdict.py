@@ -345,6 +345,20 @@ def test_long_chains_are_compared_with_each_other_whatever_they_share():
     assert "nested_rhat" not in found.numbers and WRONG in kinds(found)
 
 
+def test_a_direction_without_a_force_is_told():
+    """x₀ − x₁ is held and x₀ + x₁ isn't; where both are, slow chains alone aren't blamed on it."""
+    rng = np.random.default_rng(23)
+    walk = np.cumsum(rng.normal(size=(4, 1000)), axis=1) * 1e3
+    x = np.stack([walk, walk, np.zeros_like(walk)], axis=2) + rng.normal(size=(4, 1000, 3))
+    gap = x[..., 0] - x[..., 1]
+    free = np.stack([gap, -gap, x[..., 2]], axis=2)
+    found = verdict(x, energy=gap**2 / 2 + x[..., 2] ** 2 / 2, gradient=free)
+    assert any("hardly changes along x[0] and x[1] together" in note for note in found.notes)
+    slow = autoregression(24, rho=0.995)
+    found = verdict(slow, gradient=slow)
+    assert FEW in kinds(found) and not any("hardly changes" in note for note in found.notes)
+
+
 def test_text_and_warning():
     x = autoregression(21)
     good = verdict(x)

@@ -19,6 +19,9 @@ from schuss.results.checks.evidence import (
     shares,
 )
 
+MOST_DIM = 200
+"""Beyond it no direction is looked for."""
+
 VIRIAL, VIRIAL_FEW, FLAT = 0.25, 4.0, 0.1
 """How far from 1 matters; what too few draws can explain; what counts as no force at all."""
 
@@ -57,13 +60,15 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
     explained = (ess < ESS) & (values > -1e-6) & (values < VIRIAL_FEW)
     suspects = np.flatnonzero(~(off <= VIRIAL) & ~explained)
     suspects = suspects[np.argsort(-off[suspects])][:WORST]
-    notes = []
     flat = explained & (values < FLAT)
-    if flat.any():
+    along = f"{evidence.names[int(flat.argmax())]}{more(int(flat.sum()))}" if flat.any() else ""
+    if not along and np.any(ess < ESS):
+        along = _level(evidence.names, p, x - mean, force / evidence.temperature)
+    notes = []
+    if along:
         notes.append(
-            f"the energy hardly changes along {evidence.names[int(flat.argmax())]}"
-            f"{more(int(flat.sum()))} over the range visited: if more draws don't help, the "
-            f"density may be improper there"
+            f"the energy hardly changes along {along} over the range visited: if more draws don't "
+            "help, the density may be improper there"
         )
     bad = []
     for i in suspects.tolist():
@@ -90,6 +95,28 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
         "step is too large for unadjusted sampling, or the gradient isn't that of the energy"
     )
     return Found([Reason(WRONG, text, float(values[i]), VIRIAL, remedy)], numbers, notes)
+
+
+def _level(names: tuple[str, ...], p: np.ndarray, x: np.ndarray, force: np.ndarray) -> str:
+    """The coordinates of a direction that draws spread along without a force; none is "".
+
+    Var(v·x) Var(v·∂E) ≥ 1 for every density and direction v, here the widest of the draws in units
+    of their deviations.
+    """
+    dim = x.shape[2]
+    with np.errstate(all="ignore"):
+        sd = np.sqrt(np.einsum("tc,tci->i", p, x**2))
+        scaled = x / sd
+        if not 1 < dim <= MOST_DIM or not np.isfinite(scaled).all():
+            return ""
+        flat = scaled.reshape(-1, dim) * np.sqrt(p).reshape(-1, 1)
+        values, vectors = np.linalg.eigh(flat.T @ flat)
+        v = vectors[:, -1]
+        slope = np.einsum("tc,tc->", p, (force * sd @ v) ** 2)
+    if not values[-1] * slope < FLAT**2:
+        return ""
+    most = np.argsort(-np.abs(v))[:2]
+    return " and ".join(names[i] for i in sorted(most)) + " together"
 
 
 OUTWARD = 10.0
