@@ -22,7 +22,8 @@ class Model:
     (positions (chains, dim) → energies −log p (chains,) and their gradients, in NumPy) is given.
     `start(rng, chains)` draws float64 starting positions (chains, dim). `constrain` maps flat NumPy
     positions (chains, draws, dim) to a dict of named NumPy arrays (chains, draws, *shape), with
-    deterministic quantities among them. `dims` and `coords` are ArviZ's.
+    deterministic quantities among them. `dims` and `coords` are ArviZ's. `flatten`, where there is
+    one, maps a position as the user writes it to a flat one.
     """
 
     name: str
@@ -34,3 +35,4 @@ class Model:
     dims: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     coords: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
     parts: Parts | None = None
+    flatten: Callable | None = None

@@ -123,6 +123,14 @@ def over_devices(problem: Problem, devices: int | None) -> Problem:
         raise ValueError(
             f"devices is for engine='jax', got engine={problem.engine.name!r}; leave it out"
         )
+    import jax
+
+    present = len(jax.local_devices())
+    if count > present:
+        raise ValueError(
+            f"devices={count} are more than the {present} that JAX has here; pass fewer, or leave "
+            "it out for all of them"
+        )
     return dataclasses.replace(problem, engine=engines.get("jax", devices=count))
 
 

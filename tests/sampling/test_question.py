@@ -166,6 +166,17 @@ def test_a_model_and_a_function_are_one_too_many():
             question(model, **{name: gaussian})
 
 
+def test_a_nest_is_a_start_of_a_model_of_nests():
+    first = {"a": 0.0, "b": np.zeros(2)}
+    model = schuss.from_pytree(logdensity=lambda p: -(p["a"] ** 2) - p["b"].sum() ** 2, init=first)
+    asked = question(model, init={"b": np.array([7.0, 9.0]), "a": 5.0}, chains=50)
+    mean = np.asarray(asked.problem.x).mean(axis=0)
+    np.testing.assert_allclose(mean, [5, 7, 9], atol=6 * JITTER / 7)
+    for other in ({"a": 0.0}, {"a": 0.0, "c": np.zeros(2)}, {"a": 0.0, "b": np.zeros(3)}):
+        with pytest.raises(ValueError, match=r"^init must have the names and shapes of"):
+            question(model, init=other)
+
+
 def test_functions_return_as_many_starts_as_there_are_chains():
     for shape in ((3,), (7, 3), ()):
         with pytest.raises(ValueError, match=r"must return 4 starts, shape \(4, dim\), got shape"):

@@ -380,6 +380,7 @@ def test_walls_and_holes_on_the_way():
         ({"engine": "numpy"}, "^engine='numpy' has no autodiff"),
         ({"ess": "400"}, "^ess must be positive and finite, got '400'"),
         ({"devices": 0}, "^devices must be a whole number of at least 1"),
+        ({"devices": 9999}, "^devices=9999 are more than the [0-9]+ that JAX has here"),
         ({"chains": 0}, "^chains must be a whole number of at least 1"),
     ],
 )

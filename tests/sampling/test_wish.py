@@ -86,3 +86,12 @@ def test_states_of_a_hot_run_are_not_all_draws(temperature, drawn):
 def test_windows_of_sampling_grow_up_to_a_length():
     sizes = [windows.sampling(k) for k in (*range(12), 10**5)]
     assert sizes == sorted(sizes) and sizes[0] == 1024 and set(sizes[8:]) == {16384}
+
+
+def test_a_run_without_a_terminal_says_something_now_and_then(monkeypatch, capfd):
+    times = iter([0.0, 10.0, 31.0, 31.0, 40.0, 62.0, 62.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(times))
+    with progress.telling(True) as tell:
+        for word in ("one", "two [bold]", "three", "four"):
+            tell(word)
+    assert capfd.readouterr().err.splitlines() == ["two [bold]", "four"]

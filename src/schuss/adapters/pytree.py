@@ -29,9 +29,7 @@ def from_pytree(
         raise TypeError(f"{kind} must be callable, got {type(function).__name__}")
     sign = -1 if kind == "energy" else 1
 
-    leaves, tree = jax.tree_util.tree_flatten_with_path(init)
-    names = [jax.tree_util.keystr(path, simple=True, separator=".") or "x" for path, _ in leaves]
-    values = [_checked(name, leaf) for name, (_, leaf) in zip(names, leaves, strict=True)]
+    names, values, tree = _opened(init)
     shape = layout(values)
     if not shape.dim:
         raise ValueError("init holds no numbers; pass one position, e.g. {'mu': 0.0}")
@@ -50,6 +48,18 @@ def from_pytree(
     def constrain(x):
         return dict(zip(names, shape.split(np.asarray(x, np.float64)), strict=True))
 
+    def flatten(position):
+        names_, values_, tree_ = _opened(position)
+        if tree_ != tree or layout(values_) != shape:
+            have, want = (
+                {name: value.shape for name, value in zip(*parts, strict=True)}
+                for parts in ((names_, values_), (names, values))
+            )
+            raise ValueError(
+                f"init must have the names and shapes of the model's, {want}, got {have}"
+            )
+        return join(np, values_)
+
     return Model(
         name=called(function, kind),
         dim=shape.dim,
@@ -61,7 +71,16 @@ def from_pytree(
             f"move init to where {kind} and its gradient are finite",
         ),
         constrain=constrain,
+        flatten=flatten,
     )
+
+
+def _opened(nest: Any) -> tuple[list[str], list[np.ndarray], Any]:
+    """The names and values of a nest of arrays, and how they lie in it."""
+    leaves, tree = jax.tree_util.tree_flatten_with_path(nest)
+    names = [jax.tree_util.keystr(path, simple=True, separator=".") or "x" for path, _ in leaves]
+    values = [_checked(name, leaf) for name, (_, leaf) in zip(names, leaves, strict=True)]
+    return names, values, tree
 
 
 def _checked(name: str, leaf: Any) -> np.ndarray:

@@ -2,14 +2,21 @@
 
 import contextlib
 import math
+import time
 
 from schuss.sampling.cooling import raw_draws
 from schuss.sampling.wish import Clock, Wish
 
+SILENT = 30.0
+"""Seconds between two lines where they can't be written over."""
+
 
 @contextlib.contextmanager
 def telling(show: bool):
-    """A function that shows a line on the terminal, in place; one that does nothing if unwanted."""
+    """A function that shows a line on the terminal, in place; one that does nothing if unwanted.
+
+    In a file or a pipe it is a line now and then, so that a long run leaves word of itself.
+    """
     if not show:
         yield lambda line: None
         return
@@ -17,8 +24,24 @@ def telling(show: bool):
     from rich.live import Live
     from rich.text import Text
 
-    with Live(console=Console(stderr=True), refresh_per_second=8, transient=True) as live:
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        yield _now_and_then(console)
+        return
+    with Live(console=console, refresh_per_second=8, transient=True) as live:
         yield lambda line: live.update(Text(line))
+
+
+def _now_and_then(console):
+    last = time.monotonic()
+
+    def tell(line: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= SILENT:
+            last = time.monotonic()
+            console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+    return tell
 
 
 def line(course, wish: Wish, clock: Clock) -> str:

@@ -112,6 +112,8 @@ def starts(init, chains, rng):
 def _of_model(model: Model, init, chains, seed, engine, rng) -> Question:
     if model.dim == 0:
         raise ValueError(f"{model.name} has no parameters: there is nothing to sample")
+    if model.flatten is not None and _is_nest(init):
+        init = model.flatten(init)
     x = model.start(rng, _count(chains)) if init is None else starts(init, chains, rng)
     if np.shape(x)[1:] != (model.dim,):
         raise ValueError(
