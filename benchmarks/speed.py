@@ -252,12 +252,12 @@ def sample_rows():
 
     device, rows = jax.devices()[0].device_kind, []
     cases = (
-        ("32-D Gaussian", targets.isotropic(32), 1.5, 10),
-        ("100-D Gaussian", targets.isotropic(100), 2.5, 10),
-        ("Brownian, 32-D", targets.get("brownian"), 1.5, 10),
+        ("32-D Gaussian", targets.isotropic(32), 1.5),
+        ("100-D Gaussian", targets.isotropic(100), 2.5),
+        ("Brownian, 32-D", targets.get("brownian"), 1.5),
     )
-    for (name, target, goal, thin), exact in itertools.product(cases, (True, False)):
-        step, base, _, gradients = sampling(target, exact, thin=thin)
+    for (name, target, goal), exact in itertools.product(cases, (True, False)):
+        step, base, _, gradients = sampling(target, exact)
         seconds, _ = compare(step, base, 40)
         case = f"sample, {name}, {'exact' if exact else 'unadjusted'}: gradient of a chain"
         rows.append(row(case, "jax", device, seconds, None, goal, gradients, True))

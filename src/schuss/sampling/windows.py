@@ -63,7 +63,5 @@ def _growing(first: int, factor: float, k: int, most: int = 2**62) -> int:
     """The k-th of lengths that grow by a factor, each a whole number: 2, 3, 5, 8, 12, …"""
     size = first
     for _ in range(k):
-        if size >= most:
-            return most
-        size = math.ceil(size * factor)
-    return min(size, most)
+        size = min(math.ceil(size * factor), most)
+    return size

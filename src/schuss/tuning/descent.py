@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schuss.core.kernel import select
+
 MEMORY, CHUNK, ARMIJO = 8, 8, 1e-4
 
 
@@ -19,6 +21,14 @@ class Pairs(NamedTuple):
     s: np.ndarray  # (MEMORY, chains, dim)
     y: np.ndarray
     rho: np.ndarray  # (MEMORY, chains)
+
+
+class Place(NamedTuple):
+    """Where the chains are at one time of their way."""
+
+    x: np.ndarray
+    energy: np.ndarray
+    g: np.ndarray
 
 
 class Descent(NamedTuple):
@@ -34,7 +44,8 @@ def descend(grad_fn: Callable, x: np.ndarray, *, most: int = 800) -> Descent:
     """Descend from `x` (chains, dim) with `grad_fn(x)` → energies (chains,) and gradients."""
     chains, dim = x.shape
     energy, g = grad_fn(x)
-    path, found = [(x, energy, g)], [x, energy, g]
+    found = Place(x, energy, g)
+    path = [found]
     empty = np.zeros((MEMORY, chains, dim))
     pairs = Pairs(empty, empty, np.zeros((MEMORY, chains)))
     p, t = _first_move(g, dim), np.ones(chains)
@@ -57,16 +68,14 @@ def descend(grad_fn: Callable, x: np.ndarray, *, most: int = 800) -> Descent:
             known = np.any(pairs.rho > 0, axis=0) & downhill
             direction = np.where(known[:, None], direction, _first_move(g, dim))
             p = np.where(good[:, None], direction, p)
-            path.append((x, energy, g))
+            path.append(Place(x, energy, g))
         first = _first(path, energy + dim / 2)
-        back = _points(path, first)
-        found = [_chosen(active, new, old) for new, old in zip(back, found, strict=True)]
+        found = select(np, active, _back(path, first), found)
         active = active & (before - energy >= 2 * dim)
         before = energy
         # Energies never rise, so that nobody who is still on the way comes back to before these.
         path = path[first[active].min(initial=len(path)) :]
-    x, energy, g = found
-    return Descent(x, energy, g, done)
+    return Descent(found.x, found.energy, found.g, done)
 
 
 def _first_move(g, dim):
@@ -121,14 +130,10 @@ def _direction(pairs: Pairs, g):
 
 def _first(path, level):
     """The number of the first point of each chain's path at or below its level."""
-    return np.argmax(np.stack([energy for _, energy, _ in path]) <= level, axis=0)
+    return np.argmax(np.stack([place.energy for place in path]) <= level, axis=0)
 
 
-def _points(path, which):
-    """Each chain's point of that number: position, energy and gradient."""
+def _back(path, which) -> Place:
+    """Each chain at its point of that number."""
     chosen = [[part[chain] for part in path[k]] for chain, k in enumerate(which)]
-    return tuple(map(np.stack, zip(*chosen, strict=True)))
-
-
-def _chosen(active, new, old):
-    return np.where(active.reshape((-1,) + (1,) * (new.ndim - 1)), new, old)
+    return Place(*map(np.stack, zip(*chosen, strict=True)))

@@ -85,11 +85,8 @@ def fit(x: np.ndarray, g: np.ndarray, effective: float) -> Metric:
 
 
 def in_loops(frame: Metric) -> Diagonal | LowRank | Dense:
-    """The same change of coordinates in the form that takes least time in a loop.
-
-    A matrix has d² numbers, k directions are gone to and come back from by 2kd.
-    """
-    if isinstance(frame, Diagonal) or 2 * frame.vectors.shape[1] < len(frame.scale):
+    """The same change of coordinates in the form that takes least time in a loop."""
+    if isinstance(frame, Diagonal) or not _square(*frame.vectors.shape):
         return frame
     transposed = frame.forward(np, np.eye(len(frame.scale)))
     return Dense(transposed, np.ascontiguousarray(transposed.T))
@@ -148,10 +145,14 @@ def _shaped(metric: Diagonal) -> Metric:
     return _padded(metric.scale, np.zeros((dim, 0)), np.zeros(0))
 
 
+def _square(dim, k) -> bool:
+    """Whether a matrix, d² numbers, takes less time than k directions, 2kd there and back."""
+    return 2 * k >= dim
+
+
 def _padded(scale, vectors, stretch):
     dim, k = vectors.shape
-    # Two narrow matrices take longer than one that is square unless they are less than half of it.
-    size = next((size for size in RANKS if k <= size < dim / 2), dim)
+    size = next((size for size in RANKS if k <= size and not _square(dim, size)), dim)
     padding = size - k
     return LowRank(
         scale,
