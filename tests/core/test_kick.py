@@ -169,6 +169,21 @@ def test_without_force_nothing_turns(dtype):
     np.testing.assert_array_equal(kick.log_elapsed(np, boost, h), np.full(4, np.log(h)))
 
 
+@pytest.mark.parametrize("xp", [np, jnp])
+@pytest.mark.parametrize("length", [10.0**-k for k in range(16, 324, 7)])
+def test_a_force_too_faint_to_be_squared_turns_nothing(xp, length, x64):
+    # Saturated models have plateaus like that; a chain must glide over them.
+    rng = np.random.default_rng(0)
+    u = rng.standard_normal((4, 6))
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    g, h = length * rng.standard_normal((4, 6)), xp.asarray(1.3)
+    boost = kick.approach(xp, xp.asarray(u), xp.asarray(g), 5.0)
+    assert np.linalg.norm(boost.e, axis=1).max() < 1 + 1e-15
+    for turn in (kick.turn, kick.turn_roughly):
+        np.testing.assert_allclose(turn(xp, boost, h), u, atol=1e-15)
+    np.testing.assert_allclose(kick.gain(xp, boost, h), np.zeros(4), atol=1e-15)
+
+
 @GENERIC
 @given(cases(ANYWHERE, most=1.0), st.floats(0.05, 0.95))
 def test_two_kicks_with_the_same_gradient_are_one(case, part):

@@ -26,7 +26,10 @@ class Boost(NamedTuple):
 
 
 REACH = 2.0**-300
-"""Gradients in 64 bits are scaled by this: those from 1e-63 to 1e244 can be squared then."""
+"""Gradients in 64 bits are scaled by this: those from 1e-60 to 1e244 can be squared then."""
+
+FAINT = 2.0**-500
+"""The length of a scaled gradient up to which its squares lose digits or vanish."""
 
 
 def tiny(xp, dtype) -> float:
@@ -52,16 +55,16 @@ def unit(xp, v):
 def force(xp, g):
     """Split a gradient into its length |g| and the direction of descent e = −g/|g|.
 
-    Squares must neither overflow nor vanish. In 64 bits a fixed factor sees to that; a shorter
-    gradient counts as none. In fewer bits the mean size of a component is divided out first, so |g|
-    up to the largest float is safe; the largest component would do as well, but compiled code takes
-    twice as long to find it. A zero gradient has length zero and e = 0.
+    Squares must neither overflow nor vanish. In 64 bits a fixed factor sees to that; a gradient too
+    short even so has no direction, e = 0. In fewer bits the mean size of a component is divided out
+    first, so |g| up to the largest float is safe; the largest component would do as well, but
+    compiled code takes twice as long to find it.
     """
-    least = tiny(xp, g.dtype)
     if g.dtype == xp.float64:
         scaled = -REACH * g
         length = norm(xp, scaled)
-        return length / REACH, scaled / (length + least)
+        return length / REACH, scaled / xp.where(length > FAINT, length, xp.inf)
+    least = tiny(xp, g.dtype)
     size = xp.sum(xp.abs(g) * (1 / g.shape[-1]), axis=-1, keepdims=True)
     scaled = g / -(size + least)
     length = norm(xp, scaled)
