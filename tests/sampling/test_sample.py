@@ -453,6 +453,35 @@ def test_improper_densities_are_flagged(wrong):
     assert "improper" in str(found.verdict)
 
 
+ROWS = np.random.default_rng(0).normal(size=(20, 3))
+
+
+def test_classes_that_a_plane_parts_are_told_of():
+    """Without a prior the likelihood is level far out, with gradients whose squares vanish."""
+
+    def logp(b):
+        line = ROWS @ b
+        return jnp.sum((ROWS[:, 0] > 0) * line - jnp.logaddexp(0, line))
+
+    with pytest.warns(schuss.NotConverged, match="rises too little .* every prior is proper"):
+        found = schuss.sample(logdensity=logp, init=np.zeros(3), draws=100, progress=False)
+    assert "hardly moved" not in str(found.verdict)
+
+
+def test_a_noise_that_shrinks_to_nothing_is_told_of():
+    """Data without noise: the likelihood grows without bound until the floats end."""
+    y = ROWS @ np.array([1.0, -2.0, 0.5])
+
+    def logp(p):
+        misfit = jnp.sum((y - ROWS @ p["beta"]) ** 2) * jnp.exp(-2 * p["log_sigma"])
+        return -20 * p["log_sigma"] - misfit / 2 - jnp.sum(p["beta"] ** 2) / 200
+
+    start = {"beta": np.zeros(3), "log_sigma": np.zeros(())}
+    with pytest.warns(schuss.NotConverged, match="beta.* varies by .* keep it away by a prior"):
+        found = schuss.sample(logdensity=logp, init=start, gradients=200_000, progress=False)
+    assert len(found.verdict.reasons) == 1
+
+
 def test_chains_on_their_way_out_are_told_of():
     """From random starts a sign error leaves them stuck far out, where energies have no digits."""
     start = np.random.default_rng(0).normal(size=(4, 3))

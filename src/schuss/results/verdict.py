@@ -17,6 +17,9 @@ __all__ = ["FEW", "WRONG", "NotConverged", "Reason", "Verdict", "judge", "judge_
 HUGE = 1e100
 """Draws beyond this are taken for a run-away; their squares would overflow."""
 
+MUCH = 1000
+"""Larger values of R-hat all say the same."""
+
 
 class NotConverged(UserWarning):
     """The draws failed a check."""
@@ -34,11 +37,12 @@ class Verdict:
     @property
     def headline(self) -> str:
         """The verdict in one line."""
-        told = [
-            f"{word} {self.numbers[key]:.{digits}f}"
-            for key, word, digits in (("rhat", "worst R-hat", 3), ("ess", "smallest ESS", 0))
-            if key in self.numbers
-        ]
+        told = []
+        if "rhat" in self.numbers:
+            rhat = self.numbers["rhat"]
+            told.append(f"worst R-hat {rhat:.3f}" if rhat < MUCH else f"worst R-hat over {MUCH}")
+        if "ess" in self.numbers:
+            told.append(f"smallest ESS {self.numbers['ess']:.0f}")
         if self.converged:
             return "Converged: " + (", ".join(told) or "no check failed") + "."
         kinds = [kind for kind in (WRONG, FEW) if any(r.kind == kind for r in self.reasons)]
@@ -102,9 +106,9 @@ def judge(
     reasons = checks.frozen(broken)
     if not kept.any() or np.abs(x[kept]).max() > HUGE:
         return _verdict([*reasons, checks.runaway()], {}, [])
-    leaving = checks.outward(outward)
-    if leaving:
-        return _verdict([*reasons, *leaving], {}, [])
+    alone = checks.outward(outward) or checks.places(x[kept], rounded.dtype, names)
+    if alone:
+        return _verdict([*reasons, *alone], {}, [])
     labels = None if start_groups is None else np.asarray(start_groups).reshape(chains)[kept]
     evidence = Evidence(
         x=np.moveaxis(x[kept], 0, 1),

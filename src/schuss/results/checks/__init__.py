@@ -3,7 +3,7 @@
 from schuss.results.checks.agreement import moments
 from schuss.results.checks.balance import outward
 from schuss.results.checks.chains import frozen, runaway
-from schuss.results.checks.digits import digits
+from schuss.results.checks.digits import digits, places
 from schuss.results.checks.evidence import FEW, WRONG, Evidence, Found, Reason
 from schuss.results.checks.left_behind import left_behind
 from schuss.results.checks.look import look
@@ -24,5 +24,6 @@ __all__ = [
     "look",
     "moments",
     "outward",
+    "places",
     "runaway",
 ]

@@ -25,6 +25,9 @@ MOST_DIM = 200
 VIRIAL, VIRIAL_FEW, FLAT = 0.25, 4.0, 0.1
 """How far from 1 matters; what too few draws can explain; what counts as no force at all."""
 
+OUTER = 0.25
+"""The share of draws that are called furthest out."""
+
 
 def virial(evidence: Evidence, ess: np.ndarray) -> Found:
     """E[(x_i − m_i) ∂_i E]/T = 1, against an error that counts autocorrelation and disagreement.
@@ -60,16 +63,17 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
     explained = (ess < ESS) & (values > -1e-6) & (values < VIRIAL_FEW)
     suspects = np.flatnonzero(~(off <= VIRIAL) & ~explained)
     suspects = suspects[np.argsort(-off[suspects])][:WORST]
-    flat = explained & (values < FLAT)
-    along = f"{evidence.names[int(flat.argmax())]}{more(int(flat.sum()))}" if flat.any() else ""
-    if not along and np.any(ess < ESS):
+    reasons, notes = [], []
+    loose = (ess < ESS) & _loose(p, x, g / evidence.temperature, ess)
+    if loose.any():
+        reasons.append(_unheld(evidence.names[int(loose.argmax())], int(loose.sum())))
+    elif np.any(ess < ESS):
         along = _level(evidence.names, p, x - mean, force / evidence.temperature)
-    notes = []
-    if along:
-        notes.append(
-            f"the energy hardly changes along {along} over the range visited: if more draws don't "
-            "help, the density may be improper there"
-        )
+        if along:
+            notes.append(
+                f"the energy hardly changes along {along} over the range visited: if more draws "
+                "don't help, the density may be improper there"
+            )
     bad = []
     for i in suspects.tolist():
         part = product[:, :, i : i + 1]
@@ -83,7 +87,7 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
         if off[i] > -stdtrit(effective - 1, CHANCE / 2 / values.size) * error:
             bad.append((i, error))
     if not bad:
-        return Found([], numbers, notes)
+        return Found(reasons, numbers, notes)
     i, error = bad[0]
     numbers["virial_error"] = error
     text = (
@@ -94,7 +98,37 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
         "The draws aren't from this density yet: the burn-in isn't over, a tail is missed, the "
         "step is too large for unadjusted sampling, or the gradient isn't that of the energy"
     )
-    return Found([Reason(WRONG, text, float(values[i]), VIRIAL, remedy)], numbers, notes)
+    reasons.append(Reason(WRONG, text, float(values[i]), VIRIAL, remedy))
+    return Found(reasons, numbers, notes)
+
+
+def _unheld(name: str, count: int) -> Reason:
+    text = (
+        f"the energy rises too little along {name}{more(count)} to hold the outermost draws; "
+        "the density may be improper"
+    )
+    remedy = f"{PROPER}. If it is proper, the chains have seen little of it so far"
+    return Reason(WRONG, text, count, 0, remedy)
+
+
+def _loose(p: np.ndarray, x: np.ndarray, g: np.ndarray, ess: np.ndarray) -> np.ndarray:
+    """Coordinates whose outermost draws no force holds, (dim,), with two errors to spare.
+
+    By parts E[x ∂E | |x| > R] = 1 + R(p(R) + p(−R))/P(|x| > R), more than 1 for every density and
+    every R. For a tail that falls as |x|^(−a) it tends to a, and a tail has a norm for a > 1.
+    """
+    dim = x.shape[2]
+    x, g, share = x.reshape(-1, dim), g.reshape(-1, dim), p.reshape(-1)
+    x = x - np.median(x, axis=0)
+    order = np.argsort(-np.abs(x), axis=0)
+    weight = share[order]
+    weight = np.where(np.cumsum(weight, axis=0) <= OUTER, weight, 0.0)
+    with np.errstate(all="ignore"):
+        weight = weight / weight.sum(axis=0)
+        product = np.take_along_axis(x * g, order, axis=0)
+        value = np.einsum("ni,ni->i", weight, product)
+        spread = np.einsum("ni,ni->i", weight, (product - value) ** 2)
+        return value + 2 * np.sqrt(spread / np.maximum(OUTER * ess, 1.0)) < 1
 
 
 def _level(names: tuple[str, ...], p: np.ndarray, x: np.ndarray, force: np.ndarray) -> str:
