@@ -14,12 +14,12 @@ from schuss.results.checks.necks import necks
 CHAINS, DRAWS = 4, 250
 
 
-def found(x, g, ess=100.0):
+def found(x, g, ess=100.0, charted=False):
     dim = x.shape[-1]
     names = tuple(f"x[{i}]" for i in range(dim))
     x, g = (np.reshape(part, (DRAWS, CHAINS, dim)) for part in (x, g))
     energy = np.zeros((DRAWS, CHAINS))
-    evidence = Evidence(x, energy, g, None, names, tuple(range(CHAINS)), 1.0, None)
+    evidence = Evidence(x, energy, g, None, names, tuple(range(CHAINS)), 1.0, None, charted)
     return necks(evidence, np.full(dim, ess)).reasons
 
 
@@ -57,6 +57,7 @@ def test_the_mouth_of_a_funnel_tells_of_its_neck(seed):
     (reason,) = found(x, target.gradient(np, x))
     assert reason.what.startswith("x[0] sets the widths of x[1], x[2]")
     assert "non-centred" in reason.remedy
+    assert not found(x, target.gradient(np, x), charted=True)
 
 
 def test_independent_draws_know_the_neck():

@@ -369,6 +369,14 @@ def test_tails_that_have_no_norm_are_told_from_heavy_ones(tail, proper):
     assert not found.converged and ("may be improper" in said(found)) is not proper
 
 
+def test_in_other_coordinates_forces_are_only_looked_for():
+    """Averages of x ∂E are of no use there, but a plateau is one in any coordinates."""
+    assert "virial" not in judge(**funnel(0), charted=True).numbers
+    x = np.sinh(np.cumsum(np.random.default_rng(25).normal(size=(4, 1000, 3)), axis=1) / 10)
+    energy, gradient = np.log1p(x**2).sum(axis=2) / 4, x / 2 / (1 + x**2)
+    assert "may be improper" in said(verdict(x, energy=energy, gradient=gradient, charted=True))
+
+
 def test_slow_chains_of_a_gaussian_are_not_called_improper():
     """Twenty runs of four: with two errors to spare, a false alarm in about one of 200."""
     for seed in range(20):

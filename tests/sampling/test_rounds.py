@@ -15,6 +15,7 @@ from schuss.diagnostics.vectorised import fast_ess
 from schuss.problem import pose
 from schuss.sampling.course import Course
 from schuss.sampling.field import Field
+from schuss.sampling.home import home
 from schuss.sampling.rounds import Rounds
 from schuss.targets import funnel
 from schuss.targets.posteriors import brownian, eight_schools, eight_schools_centred, rosenbrock
@@ -81,6 +82,9 @@ def test_energy_and_gradient_are_those_of_the_chart(kind):
     energy, g = dataclasses.replace(course.field, chart=()).evaluate(x)
     np.testing.assert_allclose(course.energy, energy + frame.potential(np, course.x), rtol=1e-8)
     np.testing.assert_allclose(frame.push(np, course.x, course.g), g, rtol=1e-6, atol=1e-8)
+    back = home(course.field, course.x, course.energy, course.g)
+    for found, known in zip(back, (x, energy, g), strict=True):
+        np.testing.assert_allclose(found, known, rtol=1e-6, atol=1e-8)
 
 
 def test_scales_of_a_linear_model():

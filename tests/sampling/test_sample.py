@@ -457,13 +457,16 @@ ROWS = np.random.default_rng(0).normal(size=(20, 3))
 
 
 def test_classes_that_a_plane_parts_are_told_of():
-    """Without a prior the likelihood is level far out, with gradients whose squares vanish."""
+    """Without a prior the likelihood is level far out, with gradients whose squares vanish.
+
+    Whether chains are still on their way out or wander on the plateau is a matter of rounding.
+    """
 
     def logp(b):
         line = ROWS @ b
         return jnp.sum((ROWS[:, 0] > 0) * line - jnp.logaddexp(0, line))
 
-    with pytest.warns(schuss.NotConverged, match="rises too little .* every prior is proper"):
+    with pytest.warns(schuss.NotConverged, match="may be improper.* every prior is proper"):
         found = schuss.sample(logdensity=logp, init=np.zeros(3), draws=100, progress=False)
     assert "hardly moved" not in str(found.verdict)
 

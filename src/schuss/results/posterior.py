@@ -122,6 +122,7 @@ class Posterior:
                 gradient=stats.gradient,
                 weights=self.weights,
                 start_groups=self.start_groups,
+                charted=bool(stats.coordinates),
                 **common,
             )
         notes = list(found.notes)

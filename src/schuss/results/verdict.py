@@ -76,6 +76,7 @@ def judge(
     start_groups: ArrayLike | None = None,
     left_behind: float = 0.0,
     outward: float = 1.0,
+    charted: bool = False,
 ) -> Verdict:
     """Judge draws `x` (chains, draws, dim) with their `energy` (chains, draws).
 
@@ -85,8 +86,9 @@ def judge(
     `start_groups` (chains,) began at one place. `left_behind` is the mass of a
     place that chains were at and no draw is, against that of the draws, `outward` what
     E[(x − x₀)·∇E]/d is at most in a chain with the start x₀. `cut_short` says that exact draws
-    were asked for and these aren't. Frozen chains fail the
-    verdict and are then left out of the other checks, unless there is no other chain.
+    were asked for and these aren't, `charted` that the chains moved in other coordinates. Frozen
+    chains fail the verdict and are then left out of the other checks, unless there is no other
+    chain.
     """
     rounded = np.asarray(energy)
     x, energy = np.asarray(x, dtype=np.float64), np.asarray(rounded, dtype=np.float64)
@@ -119,6 +121,7 @@ def judge(
         chain_names=tuple(np.flatnonzero(kept).tolist()),
         temperature=1.0 if weights is not None else float(temperature),
         groups=labels,
+        charted=charted,
     )
     found = checks.look(evidence)
     reasons += found.reasons + checks.left_behind(left_behind) + checks.cut_short(cut_short)

@@ -40,11 +40,12 @@ def gather(
     field, problem = course.field, question.problem
     if field.temperature != 1:
         kept = cooled(kept, field.temperature, asked.draws)
-    y, g = kept["x"], kept["g"]
-    x, energy = map(chains_first, home(field, y, kept["energy"]))
-    # Where there are walls, the identities that gradients are checked by don't hold.
+    y, pull = kept["x"], kept["g"]
+    x, energy, g = map(chains_first, home(field, y, kept["energy"], pull))
+    # Where there are walls, the identities that gradients are checked by don't hold; errors in a
+    # chart may be infinite without any.
     walls = bool(np.isinf(kept["error"]).any())
-    plain = not field.chart and problem.dim == y.shape[-1] and not walls
+    checked = problem.dim == y.shape[-1] and (field.chart or not walls)
     sampling, adjusted = course.phase == "sampling", course.exactly and not _barely_exact(course)
     precision = problem.engine.to_numpy(problem.x).dtype
     stats = Stats(
@@ -52,7 +53,7 @@ def gather(
         # The errors of steps that a Metropolis test decided on are no bias.
         energy_error=chains_first(kept["error"]) if course.exact or not adjusted else None,
         acceptance=chains_first(kept["acceptance"]) if adjusted else None,
-        gradient=chains_first(g) * field.temperature if plain else None,
+        gradient=g if checked else None,
         step_size=course.step,
         refresh=course.length,
         gradients=course.gradients,
@@ -70,7 +71,7 @@ def gather(
         engine=problem.engine.name,
         interrupted=interrupted,
         left_behind=0.0 if walls else _left_behind(course, kept),
-        outward=1.0 if walls or field.chart else _outward(course, y, g, problem.dim),
+        outward=1.0 if walls or field.chart else _outward(course, y, pull, problem.dim),
     )
     common = {
         "name": question.name,

@@ -2,21 +2,24 @@
 
 import numpy as np
 
-from schuss.coordinates import potential, to_x
+from schuss.coordinates import potential
 from schuss.sampling.field import Field
 
 
-def home(field: Field, y: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """x (…, dim) and E of states in a field, without its chart and its temperature.
+def home(
+    field: Field, y: np.ndarray, energy: np.ndarray, g: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x (…, dim), E and ∇E of states in a field, without its chart and its temperature.
 
     The coordinate that was added to a line is left out, and so is its energy.
     """
-    dim = field.like.shape[1]
-    flat = y.reshape(-1, y.shape[-1])
-    x = np.asarray(to_x(np, field.chart, flat)).reshape(y.shape)[..., :dim]
-    energy = energy - np.reshape(
-        potential(np, field.chart, flat) * np.ones(len(flat)), energy.shape
-    )
-    if dim < y.shape[-1]:
+    dim, shape = field.like.shape[1], y.shape
+    x, pull = y.reshape(-1, shape[-1]), g.reshape(-1, shape[-1])
+    energy = energy - np.reshape(potential(np, field.chart, x) * np.ones(len(x)), energy.shape)
+    for frame in reversed(field.chart):
+        pull = frame.push(np, x, pull)
+        x = frame.forward(np, x)
+    x, pull = (np.asarray(part).reshape(shape)[..., :dim] for part in (x, pull))
+    if dim < shape[-1]:
         energy = energy - 0.5 * y[..., -1] ** 2 / field.temperature
-    return x, energy * field.temperature
+    return x, energy * field.temperature, pull * field.temperature

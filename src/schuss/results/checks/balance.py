@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from schuss.diagnostics.vectorised import fast_ess
 from schuss.results.checks.evidence import (
@@ -33,7 +33,8 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
     """E[(x_i − m_i) ∂_i E]/T = 1, against an error that counts autocorrelation and disagreement.
 
     Where the `ess` (dim,) of a coordinate is low, a spread not yet explored explains values from 0
-    to `VIRIAL_FEW`, and that is reported already.
+    to `VIRIAL_FEW`, and that is reported already. Who moved in other coordinates needed them, for
+    forces in these that are far too uneven for an average: only that there are any is looked at.
     """
     if evidence.gradient is None:
         return Found([], {}, [])
@@ -46,6 +47,10 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
     if not np.isfinite(g).all():
         return Found([], {}, ["some gradients aren't finite, so the virial wasn't checked"])
     p = shares(evidence)
+    loose = (ess < ESS) & _loose(p, x, g / evidence.temperature, ess)
+    unheld = _unheld(evidence.names, loose)
+    if evidence.charted:
+        return Found(unheld, {}, [])
     mean = np.einsum("tc,tci->i", p, x)
     # Centring both leaves the expectation as it is and takes the noise of one mean out.
     force = g - np.einsum("tc,tci->i", p, g)
@@ -63,11 +68,8 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
     explained = (ess < ESS) & (values > -1e-6) & (values < VIRIAL_FEW)
     suspects = np.flatnonzero(~(off <= VIRIAL) & ~explained)
     suspects = suspects[np.argsort(-off[suspects])][:WORST]
-    reasons, notes = [], []
-    loose = (ess < ESS) & _loose(p, x, g / evidence.temperature, ess)
-    if loose.any():
-        reasons.append(_unheld(evidence.names[int(loose.argmax())], int(loose.sum())))
-    elif np.any(ess < ESS):
+    notes = []
+    if not unheld and np.any(ess < ESS):
         along = _level(evidence.names, p, x - mean, force / evidence.temperature)
         if along:
             notes.append(
@@ -87,7 +89,7 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
         if off[i] > -stdtrit(effective - 1, CHANCE / 2 / values.size) * error:
             bad.append((i, error))
     if not bad:
-        return Found(reasons, numbers, notes)
+        return Found(unheld, numbers, notes)
     i, error = bad[0]
     numbers["virial_error"] = error
     text = (
@@ -98,21 +100,24 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
         "The draws aren't from this density yet: the burn-in isn't over, a tail is missed, the "
         "step is too large for unadjusted sampling, or the gradient isn't that of the energy"
     )
-    reasons.append(Reason(WRONG, text, float(values[i]), VIRIAL, remedy))
-    return Found(reasons, numbers, notes)
+    reason = Reason(WRONG, text, float(values[i]), VIRIAL, remedy)
+    return Found([*unheld, reason], numbers, notes)
 
 
-def _unheld(name: str, count: int) -> Reason:
+def _unheld(names: tuple[str, ...], loose: np.ndarray) -> list[Reason]:
+    if not loose.any():
+        return []
+    count = int(loose.sum())
     text = (
-        f"the energy rises too little along {name}{more(count)} to hold the outermost draws; "
-        "the density may be improper"
+        f"the energy rises too little along {names[int(loose.argmax())]}{more(count)} to hold the "
+        "outermost draws; the density may be improper"
     )
     remedy = f"{PROPER}. If it is proper, the chains have seen little of it so far"
-    return Reason(WRONG, text, count, 0, remedy)
+    return [Reason(WRONG, text, count, 0, remedy)]
 
 
 def _loose(p: np.ndarray, x: np.ndarray, g: np.ndarray, ess: np.ndarray) -> np.ndarray:
-    """Coordinates whose outermost draws no force holds, (dim,), with two errors to spare.
+    """Coordinates whose outermost draws no force holds, (dim,), beyond what chance may do.
 
     By parts E[x ∂E | |x| > R] = 1 + R(p(R) + p(−R))/P(|x| > R), more than 1 for every density and
     every R. For a tail that falls as |x|^(−a) it tends to a, and a tail has a norm for a > 1.
@@ -128,7 +133,8 @@ def _loose(p: np.ndarray, x: np.ndarray, g: np.ndarray, ess: np.ndarray) -> np.n
         product = np.take_along_axis(x * g, order, axis=0)
         value = np.einsum("ni,ni->i", weight, product)
         spread = np.einsum("ni,ni->i", weight, (product - value) ** 2)
-        return value + 2 * np.sqrt(spread / np.maximum(OUTER * ess, 1.0)) < 1
+        error = np.sqrt(spread / np.maximum(OUTER * ess, 1.0))
+        return value - ndtri(CHANCE / dim) * error < 1
 
 
 def _level(names: tuple[str, ...], p: np.ndarray, x: np.ndarray, force: np.ndarray) -> str:

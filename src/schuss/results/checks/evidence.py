@@ -48,6 +48,7 @@ class Evidence(NamedTuple):
     chain_names: tuple[int, ...]
     temperature: float
     groups: np.ndarray | None
+    charted: bool = False  # whether the chains moved in other coordinates than these
 
 
 class Found(NamedTuple):

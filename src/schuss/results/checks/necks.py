@@ -21,7 +21,7 @@ FREE = 0.5
 def necks(evidence: Evidence, ess: np.ndarray) -> Found:
     """A hierarchy of widths that the run didn't undo; `ess` (dim,) is that of the coordinates."""
     x, g = evidence.x, evidence.gradient
-    if g is None or g.shape != x.shape or not np.isfinite(g).all():
+    if evidence.charted or g is None or g.shape != x.shape or not np.isfinite(g).all():
         return Found([], {}, [])
     dim = x.shape[-1]
     x, g = x.reshape(-1, dim), g.reshape(-1, dim)
