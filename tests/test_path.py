@@ -98,10 +98,92 @@ def test_acceptance_is_of_decisions():
 
 @pytest.mark.parametrize("keep", ["reservoir", "moments"])
 def test_less_than_one_transition(keep):
-    for sampler, least in ((ESH(adjust="orbit", steps=20), 19), (HMC(steps=5), 5)):
+    persistent = ESH(0.1, adjust="persistent", refresh=4.0)
+    for sampler, least in (
+        (ESH(adjust="orbit", steps=20), 19),
+        (HMC(steps=5), 5),
+        (persistent, 21),
+    ):
         with pytest.raises(ValueError, match=f"^steps must be at least {least}, the length of"):
             Sampler(sampler, steps=least - 1, keep=keep)
         Sampler(sampler, steps=least, keep=keep)
+
+
+def test_a_persistent_proposal_is_decided_within_its_looks():
+    """Long memories in a box of slopes: lookaheads go on for as long as they may."""
+    sampler = ESH(1.2, refresh=40.0, adjust="persistent")
+    init = np.random.default_rng(0).standard_normal((500, 3))
+    found = Sampler(sampler, steps=17, keep="moments").run(value_and_grad=quartic, init=init)
+    assert np.isfinite(found.moments.log_total).all()
+    first = schuss.trajectory(value_and_grad=quartic, init=init, sampler=sampler, steps=16)
+    assert not first.complete[:16].any(axis=0).all(), "this density decides too early to tell"
+
+
+def test_weights_by_time_add_up_to_the_time():
+    """Σ e^(log w) = d ∫ dt up to ε²; the clock of a path is made from r alone, by trapezoids."""
+    init = np.random.default_rng(0).standard_normal((20, 2))
+    sampler = ESH(step_size=0.01, weight="time")
+    path = schuss.trajectory(value_and_grad=quartic, init=init, sampler=sampler, steps=300)
+    assert np.ptp(path.r[-1]) > 1
+    total = np.exp(path.log_weight).sum(axis=0)
+    np.testing.assert_allclose(total, 2 * path.time[-1], rtol=5e-3)
+
+
+def test_an_open_window_of_an_orbit_counts_for_nothing():
+    """Windows of 6 points take 5 steps: of 23 the last 3 belong to none that is complete."""
+    init = np.random.default_rng(0).standard_normal((20, 3))
+    sampler = ESH(0.5, adjust="orbit", steps=6)
+    path = schuss.trajectory(value_and_grad=quartic, init=init, sampler=sampler, steps=23)
+    assert np.all(path.weights[-3:] == 0)
+    windows = path.weights[:20].reshape(4, 5, 20).sum(axis=1)
+    np.testing.assert_allclose(windows, 1 / 80)
+    moments = Sampler(sampler, steps=23, keep="moments").run(value_and_grad=quartic, init=init)
+    assert np.isfinite(moments.moments.mean).all()
+
+
+def test_a_box_is_in_the_units_of_the_user_whatever_the_metric():
+    """Without a force the path fills the box, and nothing beyond it."""
+    upper, scale = np.array([1.0, 30.0, 0.2]), np.array([1.0, 10.0, 0.1])
+    path = schuss.trajectory(
+        value_and_grad=lambda x: (np.zeros(len(x)), np.zeros_like(x)),
+        init=np.zeros((10, 3)),
+        sampler=ESH(0.7, refresh=3.0, metric=scale, box=(-upper, upper)),
+        steps=1000,
+    )
+    np.testing.assert_allclose(np.abs(path.x).max(axis=(0, 1)), upper, rtol=0.05)
+    assert np.all(np.abs(path.x) <= upper)
+
+
+@pytest.mark.parametrize("name", ["sampler", "algorithm"])
+def test_what_is_no_algorithm_is_refused(name):
+    def give(value):
+        if name == "algorithm":
+            return Sampler(value)
+        return schuss.trajectory(value_and_grad=bowl, init=np.ones((3, 2)), sampler=value)
+
+    with pytest.raises(TypeError, match=rf"^{name} must be an algorithm, got the class ESH; pass"):
+        give(ESH)
+    with pytest.raises(TypeError, match=rf"^{name} must be an algorithm such as schuss.ESH"):
+        give("auto")
+
+
+def test_a_target_is_an_energy_to_a_sampler():
+    target = schuss.targets.mog()
+    x = target.start(np.random.default_rng(0), 5)
+    for found in (Sampler(steps=3)(target, x), Sampler(steps=3)(target=target, init=x)):
+        np.testing.assert_array_equal(found, Sampler(steps=3).run(target=target, init=x).x)
+
+
+def test_long_seeds_are_seeds_of_their_own():
+    """Engines hold 62 bits of them or 64."""
+    seeds = (0, 7, 2**62, 2**64, 7 + 2**64, 2**127 + 7)
+    for init in (np.ones((4, 3)), torch.ones(4, 3)):
+        energy = (lambda x: (x**2).sum(-1)) if isinstance(init, torch.Tensor) else (lambda x: x @ x)
+        given = {"energy": energy, "init": init, "sampler": ESH(refresh=1.0), "steps": 3}
+        ends = [schuss.trajectory(**given, seed=seed).u[-1] for seed in seeds]
+        for i in range(len(ends)):
+            for j in range(i):
+                assert not np.any(ends[i] == ends[j])
 
 
 def test_injected_noise_in_one_dimension():
@@ -122,6 +204,15 @@ def test_calls_with_a_generator_share_nothing():
     sampler = Sampler(seed=torch.Generator().manual_seed(0), steps=3)
     first, second = (sampler(lambda x: x[:, 0] ** 2, torch.ones(4, 1)) for _ in range(2))
     assert not torch.any(first == second)
+
+
+def test_paths_with_a_generator_share_nothing():
+    """Targets draw their starts by it, too."""
+    generator = torch.Generator().manual_seed(0)
+    target = schuss.targets.mog()
+    given = {"chains": 4, "steps": 3, "engine": "torch", "seed": generator}
+    first, second = (schuss.trajectory(target, **given) for _ in range(2))
+    assert not np.any(first.x[0] == second.x[0]) and not np.any(first.u[0] == second.u[0])
 
 
 def test_metric_and_box_in_the_order_of_the_image():

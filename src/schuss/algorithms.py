@@ -93,6 +93,13 @@ class ESH:
         if self.adjust is not None and self.box is not None:
             raise ValueError("box works with adjust=None only; leave one of them out")
 
+    @property
+    def looks(self) -> int:
+        """Further steps that a persistent proposal looks ahead at most: half of its memory."""
+        if self.refresh is None:
+            return 0
+        return math.floor(0.5 * self.refresh / float(np.median(self.step_size)))
+
     def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
         """The kernel for `dim` coordinates."""
         kappa = float(dim) if self.kappa is None else float(self.kappa)
@@ -106,10 +113,9 @@ class ESH:
         length = math.inf if self.refresh is None else self.refresh
         nu = _noise_amount(self.step_size, length, dim)
         if self.adjust == "persistent":
-            ratio = float(np.median(self.step_size)) / length
-            looks = math.floor(0.5 / ratio)
+            slide = 2 * float(np.median(self.step_size)) / length
             params = persistent.Params(
-                self.step_size, kappa, dim - 1.0, nu, float(looks), 2 * ratio
+                self.step_size, kappa, dim - 1.0, nu, float(self.looks), slide
             )
             return Build(persistent.kernel(ESH_FLOW, scheme), params)
         if self.weight == "time" and kappa != dim:
@@ -212,9 +218,22 @@ class NoseHoover:
         return Build(nose_hoover.kernel(), nose_hoover.Params(self.step_size, self.mass))
 
 
+def checked(name: str, value: Any) -> Any:
+    """Refuse what isn't an algorithm, by the name of the argument."""
+    if isinstance(value, type):
+        raise TypeError(
+            f"{name} must be an algorithm, got the class {value.__name__}; pass {value.__name__}(…)"
+        )
+    if not hasattr(value, "build"):
+        raise TypeError(f"{name} must be an algorithm such as schuss.ESH(0.1), got {value!r}")
+    return value
+
+
 def transition(algorithm: Algorithm) -> int:
-    """Steps that a sampler with proposals makes until one is decided; one for the others."""
+    """Steps after which a sampler with proposals has surely decided one; one for the others."""
     steps, adjust = getattr(algorithm, "steps", 1), getattr(algorithm, "adjust", "endpoint")
+    if isinstance(algorithm, ESH) and adjust == "persistent":
+        return algorithm.looks + 1
     return {"endpoint": steps, "orbit": steps - 1}.get(adjust, 1)
 
 

@@ -48,7 +48,7 @@ def floating(name: str, array: Any) -> Any:
 
 
 def seed_or_generator(value: Any) -> Any:
-    """A seed as an int, or a torch.Generator as it is."""
+    """A seed as an int that every engine can hold, or a torch.Generator as it is."""
     if type(value).__module__.startswith("torch") and hasattr(value, "manual_seed"):
         return value
     try:
@@ -59,12 +59,22 @@ def seed_or_generator(value: Any) -> Any:
         raise ValueError(
             f"seed must be a whole number of at least 0, or a torch.Generator, got {value!r}"
         )
-    return seed
+    return seed if seed < 2**62 else mixed(seed)
 
 
 def entropy(seed: Any) -> int:
-    """A number for NumPy's generators, from a seed or out of a torch.Generator."""
-    return seed if isinstance(seed, int) else seed.initial_seed() % 2**63
+    """The seed itself, or a number out of a torch.Generator, which moves on."""
+    if isinstance(seed, int):
+        return seed
+    import torch
+
+    return int(torch.randint(2**62, (), generator=seed, device=seed.device))
+
+
+def mixed(*words: int) -> int:
+    """A seed of 62 bits out of several numbers: other numbers give unrelated seeds."""
+    high, low = np.random.SeedSequence(words).generate_state(2, np.uint32)
+    return int(high) << 31 | int(low) >> 1
 
 
 def corners(box: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -3,15 +3,14 @@
 import dataclasses
 from typing import Any
 
-import numpy as np
-
-from schuss.algorithms import ESH, Algorithm, transition
-from schuss.arguments import one_of, seed_or_generator, whole
+from schuss.algorithms import ESH, Algorithm, checked, transition
+from schuss.arguments import entropy, mixed, one_of, seed_or_generator, whole
 from schuss.core.collect import KEEP, collecting
 from schuss.core.moments import Moments
 from schuss.engines.engine import Job
 from schuss.problem import Problem, launch, pose
 from schuss.progress import chunks
+from schuss.targets.target import Target
 
 CHUNK = 10_000
 """Steps between two looks at the keyboard."""
@@ -61,7 +60,7 @@ class Sampler:
         progress: bool = False,
     ):
         one_of("keep", keep, KEEP)
-        self.algorithm = ESH() if algorithm is None else algorithm
+        self.algorithm = ESH() if algorithm is None else checked("algorithm", algorithm)
         if keep == "last" and getattr(self.algorithm, "adjust", None) == "persistent":
             raise ValueError(
                 "keep='last' isn't a sample with adjust='persistent', whose transitions take "
@@ -79,25 +78,42 @@ class Sampler:
         self.progress = progress
         self.calls = 0
 
-    def __call__(self, energy, init, **given):
-        """One sample for each starting position, shaped like them.
+    def __call__(self, energy=None, init=None, **given):
+        """One sample for each starting position, shaped like them; arguments are those of `run`.
 
         With keep="reservoir" they are samples of e^(−E). The last states of an adjusted sampler
         are too; those of the flow follow e^(−(d−1)E/κ), which is e^(−E) for `ESH(kappa=d - 1)`.
         """
         return self.run(energy, init, **given).x
 
-    def run(self, energy=None, init=None, **given) -> Run:
-        """Make `steps` steps from `init`, on an energy, logdensity=, value_and_grad= or target=."""
+    def run(
+        self,
+        energy=None,
+        init=None,
+        *,
+        logdensity=None,
+        value_and_grad=None,
+        target=None,
+        chains: int | None = None,
+    ) -> Run:
+        """Make `steps` steps from `init`, on an energy or one of the others.
+
+        A `schuss.targets` one has starts of its own, so many as `chains` says.
+        """
         seed = self._next_seed()
+        if target is None and isinstance(energy, Target):
+            energy, target = None, energy
         problem = pose(
-            **({"energy": energy} if energy is not None else {}),
+            target,
+            energy=energy,
+            logdensity=logdensity,
+            value_and_grad=value_and_grad,
             init=init,
+            chains=chains,
             seed=seed,
             engine=self.engine,
             compile=self.compile,
             gradient_dtype=self.gradient_dtype,
-            **given,
         )
         job, state, _ = launch(
             problem,
@@ -111,12 +127,9 @@ class Sampler:
     def _next_seed(self) -> int:
         """A seed for one call: of starts, velocities and noise."""
         if not isinstance(self.seed, int):
-            import torch
-
-            return int(torch.randint(2**62, (), generator=self.seed, device=self.seed.device))
+            return entropy(self.seed)
         self.calls += 1
-        words = np.random.SeedSequence([self.seed, self.calls]).generate_state(2, np.uint32)
-        return int(words[0]) << 31 | int(words[1]) >> 1
+        return mixed(self.seed, self.calls)
 
     def _continue(self, problem, job, state, kept, done, steps) -> Run:
         engine = problem.engine

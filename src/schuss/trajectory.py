@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from schuss.algorithms import ESH, Algorithm, Unscaled
+from schuss.algorithms import ESH, Algorithm, Unscaled, checked
 from schuss.arguments import whole
 from schuss.core import ergodic, weights
 from schuss.core.kernel import Info, Seen
@@ -212,7 +212,7 @@ def trajectory(
     the start). `compile` and `gradient_dtype` belong to PyTorch.
     """
     steps, every = _check_steps(steps, every)
-    algorithm = ESH() if sampler is None else sampler
+    algorithm = ESH() if sampler is None else checked("sampler", sampler)
     problem = pose(
         target,
         energy=energy,

@@ -169,6 +169,22 @@ def test_degenerate_jarzynski_weights_are_told():
     assert "method='smc'" in str(found.verdict)
 
 
+def half(x):
+    """The half of a Gaussian over x₀ > −1."""
+    return np.where(x[:, 0] > -1, (x * x).sum(axis=1) / 2, np.inf), x
+
+
+def test_flows_that_meet_a_wall_are_told():
+    """Two sd to either side of the wall, log Z comes out far below log(2π .84) without a word."""
+    given = {"value_and_grad": half, "method": "jarzynski", "progress": False}
+    with pytest.raises(ValueError, match=r"isn't finite at \d+ of 256 draws of the reference"):
+        evidence(**given, reference=Normal(dim=2))
+    with pytest.warns(schuss.NotConverged):
+        found = evidence(**given, reference=Normal(mean=[4.0, 0.0], sd=0.8), steps=60)
+    failed(found.verdict, "particles came to where the energy or its gradient isn't finite")
+    assert found.error == math.inf
+
+
 def test_a_prior_whose_draws_are_not_its_own():
     prior = Prior(
         lambda x: (-(x * x).sum(axis=1) / 2, -x), lambda rng, n: 3 * rng.standard_normal((n, 2))

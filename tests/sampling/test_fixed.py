@@ -66,7 +66,7 @@ def test_thin_counts_transitions(name):
 @pytest.mark.parametrize("name", ["hmc", "esh"])
 def test_wishes(name):
     found = run(name, chains=4, draws=None, gradients=8000)
-    assert 8000 <= found.stats.gradients["sampling"] <= 1.5 * 8000 + 4
+    assert 8000 <= found.stats.gradients["sampling"] < 8000 + 4 * 10
     found = run(name, chains=4, draws=None, ess=300)
     assert found.verdict.numbers["ess"] > 0.5 * 300
     found = run(name, chains=4, draws=None, seconds=0.2)

@@ -390,7 +390,7 @@ def test_bad_arguments(given, message):
 
 
 def test_a_class_is_no_sampler():
-    with pytest.raises(TypeError, match=r"got the class HMC; pass HMC\(\.\.\.\)"):
+    with pytest.raises(TypeError, match=r"got the class HMC; pass HMC\(…\)"):
         quietly(sampler=schuss.HMC)
 
 

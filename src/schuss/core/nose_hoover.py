@@ -8,7 +8,7 @@ E + ½v² + ½Qξ̇² + dξ.
 import functools
 from typing import Any, NamedTuple
 
-from schuss.core.kernel import Info, Kernel, Noise, Seen, current, everyone, finite, select
+from schuss.core.kernel import Info, Kernel, Noise, Seen, current, finite, select
 
 
 class State(NamedTuple):
@@ -68,7 +68,7 @@ def kernel() -> Kernel:
         new = select(xp, alive, moved, state._replace(alive=alive))
         error = conserved(xp, new, params) - conserved(xp, state, params)
         count = xp.where(alive, xp.zeros_like(energy), xp.full_like(energy, -float("inf")))
-        return new, Info(count, error, xp.full_like(energy, float("nan")), everyone(xp, energy))
+        return new, Info(count, error, xp.full_like(energy, float("nan")), alive)
 
     def observe(xp, state: State, params: Params) -> Seen:
         return Seen(state.x, state.v, state.xi, state.energy, conserved(xp, state, params))

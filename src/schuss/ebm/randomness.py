@@ -2,15 +2,15 @@
 
 import contextlib
 
-import numpy as np
 import torch
+
+from schuss.arguments import mixed
 
 
 def key(*words: int) -> int:
     """One seed out of several numbers; different numbers give unrelated seeds."""
     # Their count goes in as well: to NumPy trailing zeros are nothing.
-    high, low = np.random.SeedSequence([len(words), *words]).generate_state(2, np.uint32)
-    return int(high) << 31 | int(low) >> 1
+    return mixed(len(words), *words)
 
 
 def generator(device, *words: int) -> torch.Generator:

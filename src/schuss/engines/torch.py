@@ -10,6 +10,7 @@ import array_api_compat.torch as xp
 import numpy as np
 import torch
 
+from schuss.arguments import entropy
 from schuss.core.kernel import Noise, finite
 from schuss.engines.cuda_graph import Graph, copy_into, leaves, rebuild
 from schuss.engines.engine import (
@@ -136,9 +137,7 @@ class Torch:
 
     def source(self, seed, like):
         """A generator on the device of `like`, from a seed or out of another generator."""
-        if isinstance(seed, torch.Generator):
-            seed = int(torch.randint(2**62, (), generator=seed, device=seed.device))
-        return torch.Generator(like.device).manual_seed(seed)
+        return torch.Generator(like.device).manual_seed(entropy(seed))
 
     def start(self, job: Job, z, velocity=None):
         """The state at step 0."""

@@ -25,7 +25,7 @@ class Weighted(NamedTuple):
 def flow(given: dict, init, reference_energy, sampler: ESH, steps: int, seed, progress) -> Weighted:
     """Follow the flow from draws of the reference; `given` names the target and the engine.
 
-    A particle that was frozen, or began where the target isn't finite, has no weight.
+    A particle that was frozen has no weight.
     """
     path = trajectory(
         **given,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schuss.arguments import mixed
 from schuss.evidence import adapt
 from schuss.evidence.bridge import log_ratio
 from schuss.evidence.groups import by_group, log_mean
@@ -232,5 +233,4 @@ def _flat(x: np.ndarray) -> np.ndarray:
 
 def _seed(seed: int, t: int) -> int:
     """A seed for the noise of one temperature."""
-    words = np.random.SeedSequence([seed, 1, t]).generate_state(2, np.uint32)
-    return int(words[0]) << 31 | int(words[1]) >> 1
+    return mixed(seed, 1, t)

@@ -96,21 +96,39 @@ def judge_smc(outcome: Outcome, x, weights, reference: Reference) -> Verdict:
 
 
 def judge_weights(logs: np.ndarray) -> Verdict:
-    """All that speaks against plain importance weights, (particles,)."""
+    """All that speaks against plain importance weights, (particles,); −inf where one was lost."""
+    lost = int(np.sum(logs == -np.inf))
+    if lost == len(logs):
+        return Verdict(False, _stopped(lost, len(logs)), {})
     numbers = {"max_weight": float(max_weight(logs)), "weight_ess": float(weight_ess(logs))}
-    if numbers["max_weight"] <= LARGEST and numbers["weight_ess"] >= LEAST:
-        return Verdict(True, (), numbers)
+    reasons = _stopped(lost, len(logs)) + _degenerate(len(logs), **numbers)
+    return Verdict(not reasons, reasons, numbers)
+
+
+def _stopped(lost: int, particles: int) -> tuple[Reason, ...]:
+    """A flow that ends at a wall doesn't come to what lies behind others' ends: mass is missed."""
+    if not lost:
+        return ()
     what = (
-        f"one particle of {len(logs)} holds {numbers['max_weight']:.0%} of the weight, and the "
-        f"weights are worth {numbers['weight_ess']:.1f} particles, the limit is {LEAST:g}: log Z "
-        "is most likely too low"
+        f"{lost} of {particles} particles came to where the energy or its gradient isn't finite, "
+        "and were stopped: log Z is too low"
+    )
+    remedy = "Use method='smc', which walls don't disturb, or reflect at them: ESH(box=…)"
+    return (Reason(WRONG, what, lost, 0, remedy),)
+
+
+def _degenerate(particles: int, max_weight: float, weight_ess: float) -> tuple[Reason, ...]:
+    if max_weight <= LARGEST and weight_ess >= LEAST:
+        return ()
+    what = (
+        f"one particle of {particles} holds {max_weight:.0%} of the weight, and the weights are "
+        f"worth {weight_ess:.1f} particles, the limit is {LEAST:g}: log Z is most likely too low"
     )
     remedy = (
         "Use method='smc': for a fixed target the flow can't lower the variance of the weights, "
         "and more particles hardly help"
     )
-    reason = Reason(WRONG, what, numbers["weight_ess"], LEAST, remedy)
-    return Verdict(False, (reason,), numbers)
+    return (Reason(WRONG, what, weight_ess, LEAST, remedy),)
 
 
 def _lost(outcome: Outcome) -> list[Reason]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from schuss.arguments import mixed
 from schuss.core import thinned
 from schuss.core.kernel import Kernel, Noise, Point, Seen, current, everyone
 from schuss.engines.engine import Engine, Job, bare, held
@@ -133,8 +134,7 @@ class Field:
 
     def source(self, *place: int):
         """The noise of one window: a function of the seed, the leg and the window's number."""
-        words = np.random.SeedSequence([self.seed, *place, self.leg]).generate_state(2, np.uint32)
-        return self.engine.source(int(words[0]) << 31 | int(words[1]) >> 1, self.like)
+        return self.engine.source(mixed(self.seed, *place, self.leg), self.like)
 
     def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Energies and gradients at `x`, on the host."""

@@ -31,14 +31,14 @@ def run(
 ) -> Posterior:
     """Follow an algorithm until the wish is granted; the first fifth is left out."""
     problem, clock, interrupted = question.problem, Clock(), False
-    every = transition(algorithm) * (thin or 1)
-    if getattr(algorithm, "adjust", None) == "orbit":
-        if thin is not None:
-            raise ValueError(
-                "thin can't be given with adjust='orbit', whose states count with weights that "
-                "belong to whole windows; leave it out"
-            )
-        every = 1
+    adjust = getattr(algorithm, "adjust", None)
+    if adjust == "orbit" and thin is not None:
+        raise ValueError(
+            "thin can't be given with adjust='orbit', whose states count with weights that "
+            "belong to whole windows; leave it out"
+        )
+    proposal = 1 if adjust in ("orbit", "persistent") else transition(algorithm)
+    every = proposal * (thin or 1)
     job, state, first = launch(problem, algorithm, seed)
     # Without a uniform number nothing is ever rejected.
     if exact and not job.kernel.uniforms:
@@ -47,7 +47,11 @@ def run(
             "out, or use sampler='auto' or an adjusted one: MALA, HMC or ESH(adjust='endpoint')"
         )
     seen = [[problem.engine.to_numpy(part)[None] for part in first]]
-    path = follow(problem, job, state, seen, algorithm, 0, CHUNK * every, every)
+    states = CHUNK
+    if asked.gradients is not None:
+        cost = every * job.kernel.gradients * len(problem.x)
+        states = min(CHUNK, -(-asked.gradients // cost))
+    path = follow(problem, job, state, seen, algorithm, 0, states * every, every)
     with telling(progress) as tell:
         try:
             while not _granted(path, asked, clock):
@@ -66,10 +70,13 @@ def _states(asked: Wish) -> int:
 
 
 def _more(path: Path, asked: Wish) -> int:
-    """States to add: what is missing, or half as many again."""
+    """States to add: what is missing, where that is known, or half as many again."""
     have = len(path.x) - 1
     if asked.draws is not None:
         return max(_states(asked) - have, 1)
+    if asked.gradients is not None:
+        spent = path.gradients * path.x.shape[1]
+        return -(-(asked.gradients - spent) * have // spent)
     return max(have // 2, 1)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from schuss.algorithms import checked
 from schuss.arguments import one_of, seed_or_generator, whole
 from schuss.problem import over_devices
 from schuss.results import Posterior
@@ -133,12 +134,10 @@ def sample(
     )
     problem = over_devices(question.problem, devices)
     question = dataclasses.replace(question, problem=problem)
-    if isinstance(sampler, type):
-        name = sampler.__name__
-        raise TypeError(f"sampler must be an algorithm, got the class {name}; pass {name}(...)")
     if isinstance(sampler, str):
         one_of("sampler", sampler, ("auto",))
     else:
+        checked("sampler", sampler)
         for name, given in (("checkpoint", checkpoint), ("callback", callback)):
             if given is not None:
                 raise ValueError(f"{name} works with sampler='auto' only; leave it out")
