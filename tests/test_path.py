@@ -250,10 +250,44 @@ class Holder:
         return self.net(x)
 
 
+class Keeper:
+    def __init__(self):
+        self.nets, self.holder, self.data = {"energy": [NET]}, Holder(), list(range(10**6))
+
+    def in_a_dict(self, x):
+        return self.nets["energy"][0](x)
+
+    def of_another(self, x):
+        return self.holder.energy(x)
+
+
+KEEPER, NETS = Keeper(), {"a": (NET,)}
+
+
 @pytest.mark.parametrize(
     "energy",
-    [of_a_global, lambda x: of_a_global(x), Holder(), Holder().energy, lambda x, net=NET: net(x)],
-    ids=["global", "function of a global", "object", "method", "default"],
+    [
+        of_a_global,
+        lambda x: of_a_global(x),
+        Holder(),
+        Holder().energy,
+        lambda x, net=NET: net(x),
+        Keeper().in_a_dict,
+        Keeper().of_another,
+        lambda x: KEEPER.in_a_dict(x),
+        lambda x: NETS["a"][0](x),
+    ],
+    ids=[
+        "global",
+        "function of a global",
+        "object",
+        "method",
+        "default",
+        "dict",
+        "object in an object",
+        "global object",
+        "global dict",
+    ],
 )
 def test_modules_are_found_wherever_they_are_held(energy):
     NET.train()

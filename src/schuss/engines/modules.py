@@ -1,54 +1,73 @@
 """Modules inside an energy: found, checked, and kept still while they are sampled."""
 
+import collections
 import contextlib
 import dataclasses
 import functools
+import itertools
 import types
+from collections.abc import Iterable
 
 import torch
 from torch.nn.utils import parametrize
 
 
-def modules(energy) -> list[torch.nn.Module]:
-    """The modules an energy is made of: itself, its owner, what it holds or closes over."""
-    found, seen, left = [], set(), [energy]
-    while left:
-        part = left.pop(0)
+MOST_PARTS, MOST_ITEMS = 2000, 200
+"""What is looked at in search of modules, and in one container: data sets may be among it."""
+
+
+def modules(energy, *, far: bool = True) -> list[torch.nn.Module]:
+    """The modules an energy is made of: itself, its owner, what it holds or closes over.
+
+    With `far` also what can be reached through objects and containers, in use or not.
+    """
+    found, seen, left = [], set(), collections.deque([energy])
+    while left and len(seen) < MOST_PARTS:
+        part = left.popleft()
         if id(part) in seen:
             continue
         seen.add(id(part))
         if isinstance(part, torch.nn.Module):
             found.append(part)
         else:
-            left += _held(part)
+            left.extend(filter(_holds, itertools.islice(_held(part, far), MOST_ITEMS)))
     return found
 
 
-def _held(part) -> list:
+def _holds(part) -> bool:
+    """Whether there may be a module in it."""
+    if isinstance(part, type | types.ModuleType | torch.Tensor):
+        return False
+    return isinstance(part, list | tuple | dict | types.MethodType) or hasattr(part, "__dict__")
+
+
+def _held(part, far: bool) -> Iterable:
     """What a callable or a container refers to, as far as a module can be found that way."""
     if isinstance(part, functools.partial):
         return [part.func, *part.args, *part.keywords.values()]
     if isinstance(part, list | tuple):
-        return list(part)
+        return part
     if isinstance(part, dict):
-        return list(part.values())
+        return part.values()
     if isinstance(part, types.FunctionType):
         cells = [cell.cell_contents for cell in part.__closure__ or () if _filled(cell)]
         named = [part.__globals__.get(name) for name in part.__code__.co_names]
         own = [
             value
             for value in named
-            if isinstance(value, torch.nn.Module)
+            if (far and not callable(value))
+            or isinstance(value, torch.nn.Module)
             or (isinstance(value, types.FunctionType) and value.__globals__ is part.__globals__)
         ]
         return [*cells, *own, *(part.__defaults__ or ()), *(part.__kwdefaults__ or {}).values()]
     if isinstance(part, types.MethodType):
         return [part.__self__, part.__func__]
-    if isinstance(part, type | types.ModuleType | torch.Tensor) or not hasattr(part, "__dict__"):
+    if not _holds(part):
         return []
     if dataclasses.is_dataclass(part):
         return [getattr(part, field.name) for field in dataclasses.fields(part)]
-    return [value for value in vars(part).values() if isinstance(value, torch.nn.Module)]
+    own = vars(part).values()
+    return own if far else [value for value in own if isinstance(value, torch.nn.Module)]
 
 
 def _filled(cell):
@@ -82,7 +101,7 @@ def evaluation(energy, cache=False):
 
 def check_parameters(energy, x, gradient_dtype):
     """Refuse parameters on another device, or of another precision without autocast."""
-    for module in modules(energy):
+    for module in modules(energy, far=False):
         for name, parameter in module.named_parameters():
             if parameter.device != x.device:
                 raise ValueError(

@@ -289,7 +289,7 @@ def _placed(given: dict, draws: np.ndarray, engine, like):
     from schuss.engines.modules import modules
 
     if like is None:
-        weights = (p for part in modules(function) for p in part.parameters())
+        weights = (p for part in modules(function, far=False) for p in part.parameters())
         like = next(weights, torch.zeros((), dtype=torch.float64))
     return torch.as_tensor(draws).to(like.device, like.dtype)
 
