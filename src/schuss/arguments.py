@@ -48,7 +48,7 @@ def floating(name: str, array: Any) -> Any:
 
 
 def seed_or_generator(value: Any) -> Any:
-    """A seed as an int that every engine can hold, or a torch.Generator as it is."""
+    """A seed as an int, or a torch.Generator as it is."""
     if type(value).__module__.startswith("torch") and hasattr(value, "manual_seed"):
         return value
     try:
@@ -59,7 +59,7 @@ def seed_or_generator(value: Any) -> Any:
         raise ValueError(
             f"seed must be a whole number of at least 0, or a torch.Generator, got {value!r}"
         )
-    return seed if seed < 2**62 else mixed(seed)
+    return seed
 
 
 def entropy(seed: Any) -> int:
@@ -75,6 +75,11 @@ def mixed(*words: int) -> int:
     """A seed of 62 bits out of several numbers: other numbers give unrelated seeds."""
     high, low = np.random.SeedSequence(words).generate_state(2, np.uint32)
     return int(high) << 31 | int(low) >> 1
+
+
+def held(seed: Any) -> Any:
+    """A seed that every engine can hold: a longer one is mixed to 62 bits."""
+    return mixed(seed) if isinstance(seed, int) and seed >= 2**62 else seed
 
 
 def corners(box: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from schuss import engines
 from schuss.algorithms import Algorithm
-from schuss.arguments import corners, entropy, floating, seed_or_generator, whole
+from schuss.arguments import corners, entropy, floating, held, seed_or_generator, whole
 from schuss.coordinates import Auxiliary, Diagonal, to_z
 from schuss.core.kernel import Noise
 from schuss.engines.engine import Engine, Job
@@ -161,7 +161,7 @@ def launch(
     noise=None,
 ):
     """The job, its first state and what that shows. A start that isn't finite is refused."""
-    engine, x, seed = problem.engine, problem.x, seed_or_generator(seed)
+    engine, x, seed = problem.engine, problem.x, held(seed_or_generator(seed))
     coordinates = frames(problem, algorithm, seed)
     extra = sum(isinstance(frame, Auxiliary) for frame in coordinates)
     kernel, params = algorithm.build(problem.dim + extra, speed=speed, weighted=weighted)

@@ -369,6 +369,18 @@ def test_tails_that_have_no_norm_are_told_from_heavy_ones(tail, proper):
     assert not found.converged and ("may be improper" in said(found)) is not proper
 
 
+@pytest.mark.parametrize("error", [2000.0, np.inf])
+def test_steps_that_diverge_where_widths_are_even(error):
+    """Walls aside, they tell of a scale without an end; elsewhere steps may just be too long."""
+    errors = np.random.default_rng(0).normal(size=(4, 1000)) / 10
+    errors[:, ::500] = error
+    x = np.random.default_rng(1).normal(size=(4, 1000, 3))
+    assert verdict(x, energy_error=errors).converged
+    found = verdict(x, energy_error=errors, charted=True)
+    assert found.converged == np.isinf(error)
+    assert found.converged or "0.2% of the steps diverge" in said(found)
+
+
 def test_in_other_coordinates_forces_are_only_looked_for():
     """Averages of x ∂E are of no use there, but a plateau is one in any coordinates."""
     assert "virial" not in judge(**funnel(0), charted=True).numbers

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 import torch
 from torch.nn.utils import parametrize
 
-
 MOST_PARTS, MOST_ITEMS = 2000, 200
 """What is looked at in search of modules, and in one container: data sets may be among it."""
 

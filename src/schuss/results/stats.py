@@ -46,4 +46,4 @@ class Stats:
     engine: str = ""
     interrupted: bool = False
     left_behind: float = 0.0  # mass of a place that chains were at and draws aren't, against theirs
-    outward: float = 1.0  # E[(x − x₀)·∇E]/d with the start x₀, of the chain where it is largest
+    outward: float = 1.0  # largest upper quartile of (x − x₀)·∇E/d, start x₀, of any chain

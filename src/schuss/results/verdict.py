@@ -84,8 +84,8 @@ def judge(
     `gradient` is ∇E at the draws, where the density has no walls (the virial theorem fails at
     them). `temperature` is that of the draws without their weights. Chains with the same label in
     `start_groups` (chains,) began at one place. `left_behind` is the mass of a
-    place that chains were at and no draw is, against that of the draws, `outward` what
-    E[(x − x₀)·∇E]/d is at most in a chain with the start x₀. `cut_short` says that exact draws
+    place that chains were at and no draw is, against that of the draws, `outward` the largest
+    upper quartile of (x − x₀)·∇E/d in a chain with the start x₀. `cut_short` says that exact draws
     were asked for and these aren't, `charted` that the chains moved in other coordinates. Frozen
     chains fail the verdict and are then left out of the other checks, unless there is no other
     chain.
@@ -125,6 +125,8 @@ def judge(
     )
     found = checks.look(evidence)
     reasons += found.reasons + checks.left_behind(left_behind) + checks.cut_short(cut_short)
+    if charted:
+        reasons += checks.broken(energy_error, kept)
     numbers, notes = dict(found.numbers), list(found.notes)
     for more in (
         checks.digits(rounded[kept]),

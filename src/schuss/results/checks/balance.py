@@ -160,7 +160,7 @@ def _level(names: tuple[str, ...], p: np.ndarray, x: np.ndarray, force: np.ndarr
 
 
 OUTWARD = 10.0
-"""How far below 0 work along the way is told. Scatter is of both signs and differs by chain."""
+"""How far below 0 work along the way is told. Scatter is of both signs."""
 
 
 def improper(evidence: Evidence, virials: np.ndarray | None) -> list[Reason]:
@@ -200,7 +200,10 @@ def improper(evidence: Evidence, virials: np.ndarray | None) -> list[Reason]:
 
 
 def outward(work: float) -> list[Reason]:
-    """Chains that are all on their way out: E[(x − x₀)·∇E]/d, 1 for every density, is negative."""
+    """Chains all on their way out: most draws of each have a negative (x − x₀)·∇E/d.
+
+    Its mean is 1 for every density.
+    """
     if not work < -OUTWARD:
         return []
     text = "all chains leave their start while the energy falls; the density may be improper"

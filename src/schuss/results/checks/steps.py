@@ -5,8 +5,12 @@ from numpy.typing import ArrayLike
 
 from schuss.diagnostics.energy_error import energy_error_variance
 from schuss.results.checks.evidence import ESS, FEW, WRONG, Evidence, Found, Reason
+from schuss.results.stats import DIVERGED
 
 ACCEPTANCE, ACCEPTANCE_NONE = 0.5, 0.05
+BROKEN = 1e-3
+"""The share of diverging steps that tells of an end where none should be: right runs have none."""
+
 EEVPD, EEVPD_NOTE = 0.03, 0.01
 """bias² ≈ EEVPD^(2/3): .03 is a bias of a third of an sd, .01 of a fifth."""
 
@@ -53,6 +57,29 @@ def cut_short(before_exact: bool) -> list[Reason]:
     )
     remedy = "Ask for more, or pass exact=False where a bias is all right"
     return [Reason(FEW, text, 0.0, 1.0, remedy)]
+
+
+def broken(values: ArrayLike | None, kept: np.ndarray) -> list[Reason]:
+    """Steps that diverge in coordinates where every width is even, `values` (chains, draws).
+
+    A scale that may vanish or grow for ever is followed until floats have no digits for what lies
+    so close or so far, and turned back there as by a wall. Real walls have infinite errors.
+    """
+    if values is None:
+        return []
+    errors = np.asarray(values, dtype=np.float64)[kept]
+    share = float(np.mean(np.isfinite(errors) & (errors > DIVERGED)))
+    if share <= BROKEN:
+        return []
+    text = (
+        f"{share:.1%} of the steps diverge, in coordinates where no slope should be steep: chains "
+        "go where floats can't follow, and the density may be improper"
+    )
+    remedy = (
+        "Give every scale, of a group or of noise, a proper prior that keeps it from vanishing and "
+        "from growing without end; if it has one, write the model non-centred"
+    )
+    return [Reason(WRONG, text, share, BROKEN, remedy)]
 
 
 def energy_error(values: ArrayLike | None, kept: np.ndarray, dim: int, exact: bool) -> Found:
