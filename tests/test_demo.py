@@ -101,11 +101,15 @@ def test_verdict_in_words():
     late = result("late", ULA(), [1.0, 0.5, 0.0015], 0.01)
     full = demo.Comparison(size, [0, 10, 20], 0.001, [esh, slow, late])
     assert demo.verdict(full) == (
-        "ESH can't be told from exact samples after 20 gradients, late after 20; slow not within "
-        "20. ESH has 3.0 times the effective samples per gradient of slow, the best of the others."
+        "By MMD² ESH can't be told from exact samples after 20 gradients, late after 20; slow not "
+        "within 20. ESH has 3.0 times the effective samples per gradient of slow, the best of the "
+        "others. MMD² sees where the mass is, and hardly how wide each mode: what un-adjusted "
+        "steps do to that takes a closer look."
     )
     turned = full._replace(results=[slow._replace(name="ESH"), late])
-    assert demo.verdict(turned).startswith("ESH can still be told from exact samples after 20")
+    assert demo.verdict(turned).startswith(
+        "By MMD² ESH can still be told from exact samples after 20"
+    )
 
 
 def test_picture(tmp_path, monkeypatch):

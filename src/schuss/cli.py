@@ -246,7 +246,7 @@ def targets() -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from schuss.targets import TARGETS
+    from schuss.targets import TARGETS, posteriors
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("name", no_wrap=True)
@@ -254,8 +254,17 @@ def targets() -> None:
         table.add_column(escape(heading), justify="right", no_wrap=True)
     table.add_column("exact", justify="center")
     table.add_column("what it is")
-    for name, make in TARGETS.items():
-        target = make()
+
+    def described(name, make):
+        # A posterior's function tells of its coordinates, its module what it is.
+        return make if name in TARGETS else inspect.getmodule(inspect.unwrap(make))
+
+    for name, make in (TARGETS | posteriors.POSTERIORS).items():
+        try:
+            target = make()
+        except ImportError as error:
+            table.add_row(name, "", "", "", "", escape(str(error)))
+            continue
         known = target.truth
         table.add_row(
             name,
@@ -263,7 +272,7 @@ def targets() -> None:
             _number(known and known.energy),
             _number(known and known.log_z),
             "yes" if target.sample else "–",
-            escape((inspect.getdoc(make) or "").splitlines()[0]),
+            escape((inspect.getdoc(described(name, make)) or "").splitlines()[0]),
         )
     console = Console()
     console.print(table)

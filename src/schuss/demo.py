@@ -175,9 +175,9 @@ def verdict(comparison: Comparison) -> str:
     esh, *rivals = comparison.results
     gradients, reached = comparison.size.gradients, comparison.reached(esh)
     if reached is None:
-        words = f"ESH can still be told from exact samples after {gradients} gradients"
+        words = f"By MMD² ESH can still be told from exact samples after {gradients} gradients"
     else:
-        words = f"ESH can't be told from exact samples after {reached} gradients"
+        words = f"By MMD² ESH can't be told from exact samples after {reached} gradients"
     for rival in rivals:
         if comparison.reached(rival) is not None:
             words += f", {rival.name} after {comparison.reached(rival)}"
@@ -187,7 +187,8 @@ def verdict(comparison: Comparison) -> str:
     best = max(rivals, key=lambda rival: rival.ess)
     return (
         f"{words}. ESH has {esh.ess / best.ess:.1f} times the effective samples per gradient of "
-        f"{best.name}, the best of the others."
+        f"{best.name}, the best of the others. MMD² sees where the mass is, and hardly how wide "
+        "each mode: what un-adjusted steps do to that takes a closer look."
     )
 
 

@@ -17,7 +17,7 @@ CHUNK = 8192
 """States recorded between two looks at the keyboard."""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Path:
     """A path in NumPy arrays: states along the first axis (the start included), then chains.
 
@@ -41,6 +41,14 @@ class Path:
     _problem: Problem = dataclasses.field(repr=False)
     _job: Job = dataclasses.field(repr=False)
     _state: Any = dataclasses.field(repr=False)
+
+    def __repr__(self) -> str:
+        shape = " × ".join(map(str, self.x.shape[2:]))
+        frozen = f", {self.frozen.sum()} frozen" if self.frozen.any() else ""
+        return (
+            f"Path: {len(self.x)} states of {self.chains} chains in {shape} dimensions{frozen}, "
+            f"{self.gradients} gradients each, by {self.algorithm!r}"
+        )
 
     @property
     def chains(self) -> int:
@@ -73,7 +81,14 @@ class Path:
         logs = self.log_weight.astype(float)
         if self._job.kernel.windowed:
             logs = _by_window(logs, self.complete)
+        if getattr(self.algorithm, "weight", "energy") != "energy":
+            logs = _by_chain(logs)
         peak = logs.max()
+        if peak == -np.inf and self.frozen.all():
+            raise ValueError(
+                "every chain was frozen before a state counted: the energy or its gradient isn't "
+                "finite there; look at path.frozen and path.x[-1]"
+            )
         if peak == -np.inf:
             raise ValueError(
                 "no state has weight: no transition was completed at a recorded state; make more "
@@ -85,6 +100,11 @@ class Path:
     def mean(self, values=None) -> np.ndarray:
         """Weighted mean over steps and chains, of x or of values shaped (steps, chains, …)."""
         values = self.x[1:] if values is None else np.asarray(values)
+        if values.shape[:2] != self.log_weight.shape:
+            raise ValueError(
+                f"values must begin with (steps, chains) = {self.log_weight.shape}, got shape "
+                f"{values.shape}; the start has no weight: leave it out, as in path.x[1:]"
+            )
         return np.tensordot(self.weights, values, axes=2)
 
     def ergodic_sample(self, n: int, seed: int = 0) -> np.ndarray:
@@ -270,6 +290,15 @@ def _check_steps(steps, every):
     if steps % every:
         raise ValueError(f"steps must be a multiple of every, got {steps} and {every}")
     return steps, every
+
+
+def _by_chain(logs):
+    """Log-weights whose mean is one in each chain: |v| and the time are in units of its own."""
+    counted = np.isfinite(logs)
+    peak = np.where(counted, logs, -np.inf).max(axis=0)
+    peak = np.where(np.isfinite(peak), peak, 0.0)
+    total = np.where(counted, np.exp(logs - peak), 0.0).sum(axis=0)
+    return logs - peak - np.log(np.maximum(total, 1e-300) / np.maximum(counted.sum(axis=0), 1))
 
 
 def _by_window(logs, complete):

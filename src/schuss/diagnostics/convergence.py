@@ -1,7 +1,7 @@
 """Effective sample size and R-hat on x, (x − m)² and the energy together.
 
-R-hat on x alone does not see chains that each explore a part of the space symmetric about the mean,
-as deterministic dynamics do on a Gaussian; the squares and the energy do.
+Means of x don't differ where chains each explore a part of the space symmetric about the mean, as
+deterministic dynamics do on a Gaussian; spreads do (R-hat of x looks at these, too), and energies.
 """
 
 from dataclasses import dataclass

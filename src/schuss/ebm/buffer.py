@@ -21,7 +21,7 @@ class ReplayBuffer:
     def __init__(
         self,
         size: int,
-        shape: tuple[int, ...],
+        shape: tuple[int, ...] | int,
         *,
         start: Callable | str = "uniform",
         reinit: float = 0.05,
@@ -31,7 +31,8 @@ class ReplayBuffer:
         upper: float = 1.0,
     ):
         self.size = whole("size", size, 1)
-        self.shape = tuple(whole("shape", length, 1) for length in shape)
+        lengths = (shape,) if isinstance(shape, int) else shape
+        self.shape = tuple(whole("shape", length, 1) for length in lengths)
         if not 0 <= reinit <= 1:
             raise ValueError(f"reinit must be a fraction between 0 and 1, got {reinit!r}")
         if not lower < upper:

@@ -9,7 +9,16 @@ import torch
 
 def best_device(given: Any = None) -> Any:
     """The device that was asked for, or a GPU where there is one."""
-    return given or ("cuda" if torch.cuda.is_available() else "cpu")
+    if not given:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=given)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"device={str(given)!r} can't be used here ({str(error).splitlines()[0]}); pass 'cpu', "
+            "or leave it out for the best there is"
+        ) from None
+    return given
 
 
 def inner_precision(device: torch.device | str) -> str | None:

@@ -40,17 +40,26 @@ class Numpy:
         return flat(x)
 
     def value_and_grad(self, energy, x):
-        """`energy` returns energies and gradients already; only the shapes are fitted."""
+        """`energy` returns energies and gradients already; only the shapes are fitted.
+
+        All is copied, so that it may work in place and give the same arrays every time.
+        """
         shape = x.shape[1:]
 
         def flattened(z):
-            value, gradient = energy(z.reshape(-1, *shape))
+            found = energy(np.array(z).reshape(-1, *shape))
+            if not isinstance(found, tuple | list) or len(found) != 2:
+                raise TypeError(
+                    "value_and_grad must return two arrays, energies (chains,) and gradients like "
+                    f"the positions, got {type(found).__name__}"
+                )
+            value, gradient = found
             if np.shape(gradient) != (len(z), *shape):
                 raise ValueError(
                     f"value_and_grad returned a gradient of shape {np.shape(gradient)} for "
                     f"positions of shape {(len(z), *shape)}; return one of the same shape"
                 )
-            value, gradient = np.asarray(value, z.dtype), np.asarray(gradient, z.dtype)
+            value, gradient = np.array(value, z.dtype), np.array(gradient, z.dtype)
             return per_chain(value, len(z)), gradient.reshape(z.shape)
 
         return flattened

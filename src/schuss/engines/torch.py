@@ -66,6 +66,11 @@ class Gradient:
         else:
             with torch.autocast(x.device.type, dtype=self.dtype):
                 energy = self.energy(self.layout.restore(x))
+        if not isinstance(energy, torch.Tensor):
+            name = argument(self.energy)
+            raise TypeError(
+                f"{name} must return a tensor, one {name} per chain, got {type(energy).__name__}"
+            )
         check_per_chain(energy.shape, x.shape[0], argument(self.energy))
         return energy.to(x.dtype)
 

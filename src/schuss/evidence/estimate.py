@@ -248,10 +248,12 @@ def _target(target, energy, logdensity, value_and_grad, reference):
             f"reference is missing{more}; pass a normalised density near the target, e.g. "
             "reference=schuss.Normal(dim=10)"
         )
-    if not all(hasattr(reference, name) for name in ("sample", "grad_fn", "frames")):
+    parts = ("sample", "grad_fn", "frames")
+    if isinstance(reference, type) or not all(hasattr(reference, name) for name in parts):
+        got = f"the class {reference.__name__}" if isinstance(reference, type) else repr(reference)
         raise TypeError(
-            "reference must be schuss.Normal, schuss.Uniform or schuss.Prior, got "
-            f"{type(reference).__name__}"
+            "reference must be a density such as schuss.Normal(dim=10), schuss.Uniform(0, 1, "
+            f"dim=2) or schuss.Prior(…), got {got}"
         )
     return given, model, reference
 
