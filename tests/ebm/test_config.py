@@ -117,6 +117,21 @@ def test_bad_configs(change, message, tmp_path):
     assert shown.exit_code == 2 and "Traceback" not in shown.output
 
 
+def test_a_folder_goes_on_with_its_own_run_only(tmp_path):
+    """Another sampler or seed is refused by name; more iterations are the same run."""
+    folder = ("--folder", str(tmp_path / "run"), "--device", "cpu", "--iterations")
+    file = write(tmp_path / "digits.toml", DIGITS)
+    assert invoke("train", file, *folder, "2").exit_code == 0
+    other = write(tmp_path / "other.toml", DIGITS.replace('"ESH"', '"ULA"'))
+    said = squeezed(invoke("train", other, *folder, "4"))
+    assert 'holds another run: sampler.name was "ESH" and is now "ULA"' in said
+    assert "seed was 0 and is now 7" in squeezed(invoke("train", file, *folder, "4", "--seed", "7"))
+    shown = invoke("train", file, *folder, "2")
+    assert shown.exit_code == 0 and "its 2 iterations are done" in shown.output
+    shown = invoke("train", file, *folder, "3")
+    assert shown.exit_code == 0 and "going on from iteration 2" in shown.output
+
+
 def test_bad_commands(tmp_path):
     assert "config must be a TOML file or one of" in squeezed(invoke("train", "nothing"))
     assert "holds no checkpoint" in squeezed(invoke("sample", str(tmp_path)))

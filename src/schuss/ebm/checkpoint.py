@@ -20,6 +20,7 @@ from schuss.whole_file import replacing
 FORMAT = 1
 STATE = "state.safetensors"
 KEPT_WEIGHTS = 10
+LENGTH = ("iterations", "every", "save_every", "seed")
 
 
 def begin(folder: pathlib.Path, iteration: int) -> pathlib.Path:
@@ -91,6 +92,17 @@ def read(path: pathlib.Path, device: Any = "cpu") -> tuple[dict[str, torch.Tenso
             "use the version of schuss that wrote it"
         )
     return tensors, held["content"]
+
+
+def identity(config: Any, seed: Any) -> dict[str, Any]:
+    """What makes two described runs the same run: all but how long they are and how closely told.
+
+    A generator is no seed that could be told from another.
+    """
+    told = dict(config) if isinstance(config, dict) else {"config": config}
+    if isinstance(told.get("train"), dict):
+        told["train"] = {k: v for k, v in told["train"].items() if k not in LENGTH}
+    return {**told, "seed": seed if isinstance(seed, int) else None}
 
 
 def check_architecture(saved: dict[str, torch.Tensor], here: dict[str, torch.Tensor]) -> None:

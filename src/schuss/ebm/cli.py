@@ -47,6 +47,8 @@ def train(
             if checkpoint.exists(folder):
                 trainer.resume()
                 _say(f"going on from iteration {trainer.iteration} in {folder}")
+                if trainer.iteration >= trainer.iterations:
+                    _say(f"its {trainer.iterations} iterations are done; ask for more of them")
             history = trainer.fit(minutes=minutes)
     except DivergenceError as error:
         typer.echo(str(error), err=True)

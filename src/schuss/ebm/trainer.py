@@ -13,6 +13,7 @@ from torch import nn
 
 from schuss.algorithms import ESH, Algorithm
 from schuss.arguments import corners, one_of, positive, seed_or_generator, whole
+from schuss.checkpoint.identity import check_identity
 from schuss.ebm import checkpoint, contents, ranks, scale
 from schuss.ebm.batches import Batches
 from schuss.ebm.buffer import ReplayBuffer
@@ -336,6 +337,7 @@ class Trainer:
                 "energy_scale": self.energy_scale,
                 "recovery": self.recovery.state(),
                 "config": self.config,
+                "seed": self.seed if isinstance(self.seed, int) else None,
             }
             checkpoint.write(place / checkpoint.STATE, tensors, meta)
             weights = folder / f"weights-{self.iteration:07d}.safetensors"
@@ -348,10 +350,17 @@ class Trainer:
         return place
 
     def resume(self, folder: str | pathlib.Path | None = None) -> "Trainer":
-        """Go on from the newest checkpoint: with the same arguments, to the same numbers."""
+        """Go on from the newest checkpoint: with the same arguments, to the same numbers.
+
+        A run that was described by another `config`, its length aside, is refused.
+        """
         place = checkpoint.latest(self._folder(folder))
         device = self.parameters[0].device
         tensors, meta = checkpoint.read(place / checkpoint.STATE, device)
+        if self.config is not None and meta["config"] is not None:
+            described = checkpoint.identity(meta["config"], meta.get("seed", self.seed))
+            here = checkpoint.identity(self.config, self.seed)
+            check_identity(self._folder(folder), described, here)
         checkpoint.check_architecture(contents.under("net.", tensors), self.net.state_dict())
         if (self.ema is not None) != ("ema.steps" in tensors):
             raise ValueError("ema must be given if, and only if, it was when this run was saved")
