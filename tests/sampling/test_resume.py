@@ -134,12 +134,14 @@ def test_another_run_is_refused(tmp_path):
         ({"seed": 1}, "seed was 0 and is now 1"),
         ({"thin": 3}, "thin was 2 and is now 3"),
         ({"exact": False}, "exact was true and is now false"),
-        ({"init": np.ones(3)}, "model was"),
+        ({"init": np.ones(3)}, "start was"),
         ({"value_and_grad": value_and_grad}, 'engine was "jax" and is now "numpy"'),
     ):
         with pytest.raises(ValueError, match="holds another run") as caught:
             run(path, **given)
-        assert word in str(caught.value)
+        assert word in str(caught.value) and "model was" not in str(caught.value)
+    with pytest.raises(ValueError, match="model was"):
+        run(path, logdensity=lambda x: -(x @ x))
 
 
 SCRIPT = """

@@ -105,9 +105,17 @@ def test_too_few_gradients_for_any_draw():
 def test_seconds(plain):
     begun = time.perf_counter()
     found = quietly(seconds=1.0)
-    assert 1.0 <= time.perf_counter() - begun < 4
-    assert 0.9 <= sum(found.stats.seconds.values()) < 4
+    assert 0.5 <= time.perf_counter() - begun < 4
+    assert 0.3 <= sum(found.stats.seconds.values()) < 4
     assert found.x.shape[1] > DRAWS
+
+
+def test_a_time_counts_what_comes_after_the_draws(monkeypatch):
+    """The end is rehearsed once, and its time kept free: here more than there is for draws."""
+    seen = []
+    monkeypatch.setattr(sys.modules["schuss.sampling.sample"], "HELD", 16)
+    quietly(seconds=1.0, callback=lambda view: seen.append(view.clock.ending * 1e6))
+    assert seen[0] == 0 < seen[-1]
 
 
 def test_thin(plain):

@@ -10,7 +10,7 @@ import numpy as np
 from schuss.checkpoint.disk import INNER
 from schuss.checkpoint.errors import CheckpointError
 
-FORMAT = 5
+FORMAT = 6
 
 
 def fingerprint(energies: np.ndarray, dim: int | None = None) -> str:

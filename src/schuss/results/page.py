@@ -149,7 +149,14 @@ def _cost(post: "Posterior") -> str:
             "tuning included."
         )
     rate = post.verdict.numbers.get("acceptance")
-    if stats.exact and rate is not None:
+    told = [row.get("acceptance", np.nan) for row in stats.history]
+    first = [share for share in told if np.isfinite(share)]
+    if stats.exact and first:
+        said.append(
+            f"Exactness: {100 * (1 - first[-1]):.0f} % of the steps were refused at first; chains "
+            "then look further ahead before they turn round, with a gradient for each look."
+        )
+    elif stats.exact and rate is not None:
         said.append(
             f"Exactness: {100 * (1 - rate):.0f} % of the proposals were turned down, "
             "and their gradients with them."

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from schuss.results import naming
+from schuss.results import checks, naming
 from schuss.results.checks.evidence import listed
 from schuss.results.stats import Moments, Stats
 from schuss.results.summary import Summary, element_names, summarise
@@ -129,12 +129,14 @@ class Posterior:
         if stats.interrupted:
             notes.append("the run was interrupted; these are the draws up to there")
         if stats.restarted:
+            several = "chains were" if stats.restarted > 1 else "chain was"
             notes.append(
-                f"{stats.restarted} chains were far off or hardly moved in burn-in and began again "
-                "beside another: a mode that only they were in would be missed"
+                f"{stats.restarted} {several} far off or hardly moved in burn-in and began again "
+                "beside another: a mode that nobody else was in would be missed"
             )
         if stats.divergences:
-            notes.append(f"{stats.divergences} steps diverged and were rejected or stopped")
+            told = checks.steps(stats.divergences)
+            notes.append(f"{told} diverged and were rejected or stopped")
         return dataclasses.replace(found, notes=tuple(notes))
 
     @functools.cached_property

@@ -32,7 +32,7 @@ def gather(
     if len(kept["energy"]) < FEWEST:
         if interrupted:
             raise KeyboardInterrupt("the run was interrupted before it had draws to give back")
-        counted = "" if asked.seconds is None else ", compilation included"
+        counted = "" if asked.seconds is None else ", compilation included,"
         raise ValueError(
             f"{asked.text}{counted} ended the run in its {course.phase} phase, after "
             f"{course.total} gradients, before there were draws; ask for more"

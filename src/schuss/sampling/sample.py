@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from schuss.algorithms import checked
 from schuss.arguments import one_of, seed_or_generator, whole
 from schuss.problem import over_devices
-from schuss.results import Posterior
+from schuss.results import Posterior, Verdict
 from schuss.sampling import fixed
 from schuss.sampling.cooling import raw_draws
 from schuss.sampling.course import Course
@@ -28,6 +29,9 @@ undo it."""
 
 MOST = 200_000
 """Draws of each chain after which a wish for an effective sample size is given up."""
+
+REHEARSAL = 1 / 8
+"""The share of a time after which the end of the run is rehearsed, which takes time as well."""
 
 HELD = 1000
 """Draws of each chain that are held for the verdict when only moments are kept."""
@@ -173,6 +177,7 @@ def sample(
                     if callback is not None:
                         callback(View(question, course, clock, asked, keep))
                     tell(line(course, asked, clock))
+                    _rehearse(View(question, course, clock, asked, keep))
                     if _granted(course, asked, clock, ended) or _hopeless(course, asked):
                         break
         except KeyboardInterrupt:
@@ -182,10 +187,13 @@ def sample(
 
 
 def _warned(result: Posterior) -> Posterior:
-    with np.errstate(over="ignore", invalid="ignore"):
-        verdict = result.verdict
-    verdict.warn(stacklevel=3)
+    _judged(result).warn(stacklevel=3)
     return result
+
+
+def _judged(result: Posterior) -> Verdict:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return result.verdict
 
 
 def _start(problem, seed):
@@ -226,7 +234,7 @@ def _granted(course: Course, asked: Wish, clock: Clock, ended: bool) -> bool:
     if asked.gradients is not None:
         return course.total >= asked.gradients
     if asked.seconds is not None:
-        return clock.total >= asked.seconds
+        return clock.total + clock.ending * course.archive.size >= asked.seconds
     if course.phase != "sampling":
         return False
     if asked.draws is not None:
@@ -237,6 +245,20 @@ def _granted(course: Course, asked: Wish, clock: Clock, ended: bool) -> bool:
 def _hopeless(course: Course, asked: Wish) -> bool:
     """An effective sample size that hasn't come by now never will."""
     return asked.ess is not None and course.phase == "sampling" and _made(course) > MOST
+
+
+def _rehearse(view: View) -> None:
+    """Measure once what a draw costs in the end, where a time was asked for."""
+    clock, seconds, course = view.clock, view.asked.seconds, view.course
+    if seconds is None or clock.ending or course.phase != "sampling":
+        return
+    if clock.total < REHEARSAL * seconds or course.archive.size < HELD:
+        return
+    # Once to have everything loaded, and once to be timed.
+    for _ in range(2):
+        begun = time.perf_counter()
+        _judged(view.posterior())
+        clock.ending = (time.perf_counter() - begun) / course.archive.size
 
 
 def _made(course: Course) -> int:

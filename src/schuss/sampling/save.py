@@ -38,11 +38,14 @@ def identity(course: Course, question: Question, settings: dict) -> dict[str, An
     """What makes two runs the same run: the model where it starts, and all settings."""
     from schuss.checkpoint import fingerprint
 
-    x = course.x
-    energies = [course.field.evaluate(point)[0] for point in (x, 0.5 * x)]
+    # At places that neither the seed nor the number of chains has a part in.
+    place = np.random.default_rng(0).standard_normal(course.x.shape[1])
+    places = [np.broadcast_to(scale * place, course.x.shape) for scale in (0.1, 1.0)]
+    energies = [course.field.evaluate(x)[0][:1] for x in places]
     problem = question.problem
     return {
         "model": fingerprint(np.concatenate(energies), problem.dim),
+        "start": fingerprint(course.field.evaluate(course.x)[0], problem.dim),
         "dim": problem.dim,
         "chains": course.chains,
         "seed": course.field.seed,

@@ -51,6 +51,7 @@ class Clock:
     def __init__(self):
         self.begun = self.last = time.perf_counter()
         self.seconds: dict[str, float] = {}
+        self.ending = 0.0  # for each draw: what it takes to gather and to judge it in the end
 
     def lap(self, phase: str) -> None:
         """The time since the last lap belongs to a phase."""

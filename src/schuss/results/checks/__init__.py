@@ -7,7 +7,7 @@ from schuss.results.checks.digits import digits, places
 from schuss.results.checks.evidence import FEW, WRONG, Evidence, Found, Reason
 from schuss.results.checks.left_behind import left_behind
 from schuss.results.checks.look import look
-from schuss.results.checks.steps import acceptance, broken, cut_short, energy_error
+from schuss.results.checks.steps import acceptance, broken, cut_short, energy_error, steps
 
 __all__ = [
     "FEW",
@@ -27,4 +27,5 @@ __all__ = [
     "outward",
     "places",
     "runaway",
+    "steps",
 ]

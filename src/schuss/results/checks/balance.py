@@ -47,8 +47,7 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
     if not np.isfinite(g).all():
         return Found([], {}, ["some gradients aren't finite, so the virial wasn't checked"])
     p = shares(evidence)
-    loose = (ess < ESS) & _loose(p, x, g / evidence.temperature, ess)
-    unheld = _unheld(evidence.names, loose)
+    unheld = _unheld(p, x, g / evidence.temperature, ess, evidence.names)
     if evidence.charted:
         return Found(unheld, {}, [])
     mean = np.einsum("tc,tci->i", p, x)
@@ -104,20 +103,25 @@ def virial(evidence: Evidence, ess: np.ndarray) -> Found:
     return Found([*unheld, reason], numbers, notes)
 
 
-def _unheld(names: tuple[str, ...], loose: np.ndarray) -> list[Reason]:
-    if not loose.any():
+def _unheld(
+    p: np.ndarray, x: np.ndarray, g: np.ndarray, ess: np.ndarray, names: tuple[str, ...]
+) -> list[Reason]:
+    """Among coordinates with few effective draws, those whose outermost ones no force holds."""
+    few = np.flatnonzero(ess < ESS)
+    loose = few[_loose(p, x[:, :, few], g[:, :, few], ess[few])] if few.size else few
+    if not loose.size:
         return []
-    count = int(loose.sum())
+    count = loose.size
     text = (
-        f"the energy rises too little along {names[int(loose.argmax())]}{more(count)} to hold the "
-        "outermost draws; the density may be improper"
+        f"the energy rises too little along {names[loose[0]]}{more(count)} to hold the outermost "
+        "draws; the density may be improper"
     )
     remedy = f"{PROPER}. If it is proper, the chains have seen little of it so far"
     return [Reason(WRONG, text, count, 0, remedy)]
 
 
 def _loose(p: np.ndarray, x: np.ndarray, g: np.ndarray, ess: np.ndarray) -> np.ndarray:
-    """Coordinates whose outermost draws no force holds, (dim,), beyond what chance may do.
+    """Coordinates whose outermost draws aren't held, (dim,) bool, beyond what chance may do.
 
     By parts E[x ∂E | |x| > R] = 1 + R(p(R) + p(−R))/P(|x| > R), more than 1 for every density and
     every R. For a tail that falls as |x|^(−a) it tends to a, and a tail has a norm for a > 1.

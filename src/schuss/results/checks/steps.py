@@ -11,8 +11,16 @@ ACCEPTANCE, ACCEPTANCE_NONE = 0.5, 0.05
 BROKEN = 1e-3
 """The share of diverging steps that tells of an end where none should be: right runs have none."""
 
+WALLED = 0.03
+"""The share of steps into walls from which on these are worth a word."""
+
 EEVPD, EEVPD_NOTE = 0.03, 0.01
 """bias² ≈ EEVPD^(2/3): .03 is a bias of a third of an sd, .01 of a fifth."""
+
+
+def steps(count: int) -> str:
+    """So many steps, in words."""
+    return f"{count} step{'' if count == 1 else 's'}"
 
 
 def weights(evidence: Evidence) -> Found:
@@ -93,7 +101,12 @@ def energy_error(values: ArrayLike | None, kept: np.ndarray, dim: int, exact: bo
     # An infinite error is a wall, which a Metropolis test doesn't step over.
     wild = np.sum(np.isnan(errors) if exact else ~np.isfinite(errors)) / max(errors.size, 1)
     if result.non_finite:
-        notes.append(f"{result.non_finite} steps had no finite energy error")
+        notes.append(f"{steps(result.non_finite)} had no finite energy error")
+    if np.mean(np.isinf(errors)) > WALLED:
+        notes.append(
+            "many steps end where the density is zero: a parameter with bounds is sampled much "
+            "better without them, as its log or logit, or through from_pymc or from_numpyro"
+        )
     reasons = []
     if wild > 0.01:
         text = f"{100 * wild:.0f} % of the steps had no finite energy error"
