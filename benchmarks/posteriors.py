@@ -215,7 +215,9 @@ of the standard deviation of x² (b²max < 0.01 from there on, for the median of
 ours on isotropic-100, icg-rotated, eight-schools and brownian, and for MCLMC on the last of these).
 `make bench-posteriors` measures this and writes the page. Our runs are looked at every 16 steps,
 and what a look shows counts from there on. Where tuning is a share of the run, a peer is given
-every budget of a doubling grid. A dash is what wasn't run; not run at all: {missing}.
+every budget of a doubling grid. In brackets is the median b²max when a budget was spent and the
+bar wasn't reached, "none" where there were no draws by then. A dash is what wasn't run; not run at
+all: {missing}.
 
 The page is put together of runs on two machines: peers were run once, ours all again with the
 present sampler. Medians of 20 seeds scatter: where b²max falls slowly, as on stochastic-volatility,
@@ -233,13 +235,28 @@ quadrature where the posterior allows it, else those of long runs of NUTS.
 """
 
 
+def _told(crossed, rows, name, sampler):
+    """Where a sampler crosses the bar, or else the median b²max when its budget is spent."""
+    if crossed is None:
+        return "–"
+    if np.isfinite(crossed):
+        return f"{crossed:,.0f}"
+    mine = [row for row in rows if row["target"] == name and row["sampler"] == sampler]
+    last = max(row["gradients"] for row in mine)
+    left = np.median([_number(row["b2max"]) for row in mine if row["gradients"] == last])
+    return f"({left:.2g})" if np.isfinite(left) else "(none)"
+
+
 def table_of(rows):
     """Target by target: where each sampler's median crosses the bar, and our silent failures."""
     samplers = [*OURS, *peers.PEERS]
     lines = []
     for name in dict.fromkeys(row["target"] for row in rows):
         found = [crossing(rows, name, sampler) for sampler in samplers]
-        cells = ["–" if c is None else "not reached" if np.isinf(c) else f"{c:,.0f}" for c in found]
+        cells = [
+            _told(crossed, rows, name, sampler)
+            for crossed, sampler in zip(found, samplers, strict=True)
+        ]
         wrong = {
             (row["sampler"], row["seed"])
             for row in rows

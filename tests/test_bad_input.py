@@ -315,10 +315,15 @@ def test_jax_energy_that_fails():
 
     with refuse(
         "energy works neither on one position of shape (3,) (RuntimeError: no luck) nor on a batch "
-        "of shape (4, 3) (RuntimeError: no luck); write it with jax.numpy, or pass "
-        "value_and_grad= with engine='numpy'"
+        "of shape (4, 3) (RuntimeError: no luck); make it take what init holds, or pass an init of "
+        "the shape that it takes (a dict for one of a dict)"
     ):
         follow(energy=energy)
+
+
+def test_torch_energy_without_a_tensor():
+    with pytest.raises(ValueError, match=r"; for PyTorch pass init as a tensor"):
+        follow(energy=lambda x: torch.sum(x**2, dim=-1))
 
 
 # How it is run.

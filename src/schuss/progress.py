@@ -9,9 +9,10 @@ def chunks(total: int, size: int, label: str, show: bool) -> Iterator[int]:
     if not show:
         yield from sizes
         return
+    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress() as bar:
+    with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(label, total=total)
         for chunk in sizes:
             yield chunk

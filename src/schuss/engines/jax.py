@@ -143,24 +143,35 @@ def spread(x, most: int | None = None):
 
 def _is_pointwise(energy, x):
     """Whether an energy takes one position or a batch: asked without computing anything."""
-    shape = x.shape[1:]
+    shape, first = x.shape[1:], None
     try:
         value = jax.eval_shape(energy, jax.ShapeDtypeStruct(shape, x.dtype))
         if value.size == 1:
             return True
         alone = f"returned shape {value.shape}"
     except Exception as error:
-        alone = _first_line(error)
+        alone, first = _first_line(error), error
     try:
         value = jax.eval_shape(energy, jax.ShapeDtypeStruct(x.shape, x.dtype))
     except Exception as error:
         raise ValueError(
             f"{argument(energy)} works neither on one position of shape {shape} ({alone}) nor on a "
-            f"batch of shape {x.shape} ({_first_line(error)}); write it with jax.numpy, or pass "
-            "value_and_grad= with engine='numpy'"
+            f"batch of shape {x.shape} ({_first_line(error)}); {_remedy(first or error)}"
         ) from error
     check_per_chain(value.shape, len(x), argument(energy))
     return False
+
+
+def _remedy(error):
+    """What to do about an energy that fails: it is PyTorch's, NumPy's, or of another shape."""
+    if "torch" in str(error):
+        return "for PyTorch pass init as a tensor (like= where there is no init), or engine='torch'"
+    if isinstance(error, jax.errors.JAXTypeError):
+        return "write it with jax.numpy, or pass value_and_grad= with engine='numpy'"
+    return (
+        "make it take what init holds, or pass an init of the shape that it takes (a dict for one "
+        "of a dict)"
+    )
 
 
 def _first_line(error):

@@ -322,8 +322,9 @@ def _bar(show: bool) -> Iterator[Callable[[float], None]]:
     if not show:
         yield lambda beta: None
         return
+    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(transient=True) as bar:
+    with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("tempering", total=1.0)
         yield lambda beta: bar.update(task, completed=beta)

@@ -32,12 +32,11 @@ def overview(post: "Posterior", path: str | os.PathLike | None = None, count: in
     with style():
         height = 1.75 * rows + (1.9 if tuning else 0) + 0.7
         figure = Figure(figsize=(10, height), layout="constrained")
-        ratios = [1.75] * rows + ([1.9] if tuning else [])
+        ratios = [1.75 * rows] + ([1.9] if tuning else [])
         parts = np.atleast_1d(np.asarray(figure.subfigures(len(ratios), 1, height_ratios=ratios)))
-        for part, (name, values) in zip(parts, chosen, strict=False):
-            _row(part, name, values, post.weights, first=part is parts[0])
+        _rows(parts[0], chosen, post.weights)
         if tuning:
-            _tuning(parts[-1], tuning, post.stats.history)
+            _tuning(parts[1], tuning, post.stats.history)
         figure.suptitle(_title(post), fontsize=10, color="#1B7F4B" if _good(post) else "#B3261E")
         if path is not None:
             save(figure, path)
@@ -49,9 +48,7 @@ def mixing(post: "Posterior", count: int = 4) -> Figure:
     chosen = columns(post, count)
     with style():
         figure = Figure(figsize=(10, 1.75 * len(chosen)), layout="constrained")
-        parts = np.atleast_1d(np.asarray(figure.subfigures(len(chosen), 1)))
-        for part, (name, values) in zip(parts, chosen, strict=True):
-            _row(part, name, values, post.weights, first=part is parts[0])
+        _rows(figure, chosen, post.weights)
     return figure
 
 
@@ -150,8 +147,15 @@ def rank_counts(values: np.ndarray, w: np.ndarray | None) -> np.ndarray:
     return counts * chains * RANK_BINS / w.sum()
 
 
-def _row(part, name, values, weights, first: bool) -> None:
-    trace, rank, density = part.subplots(1, 3, width_ratios=[2.4, 1.2, 1.2])
+def _rows(part, chosen, weights) -> None:
+    """Trace, ranks and density of each quantity, side by side."""
+    panels = part.subplots(len(chosen), 3, width_ratios=[2.4, 1.2, 1.2], squeeze=False)
+    for k, (name, values) in enumerate(chosen):
+        _row(*panels[k], name, values, weights, first=k == 0)
+    part.align_ylabels(panels[:, 0])
+
+
+def _row(trace, rank, density, name, values, weights, first: bool) -> None:
     drawn = range(min(values.shape[0], CHAINS))
     step = max(1, -(-values.shape[1] // POINTS))
     for c in drawn:
@@ -165,6 +169,7 @@ def _row(part, name, values, weights, first: bool) -> None:
             label=f"chain {c}",
             rasterized=True,
         )
+    trace.set_xlim(0, values.shape[1])
     # A name is shown as it is: a dollar sign in it is no mathematics.
     trace.set_ylabel(_short(name), parse_math=False)
     _ranks(rank, values, weights, drawn)

@@ -38,6 +38,8 @@ OWN_ESS = 50
 SPREAD, SPREAD_ERRORS = 3.0, 4.0
 """How many times the variance of another chain one may have, and how many errors besides."""
 
+SHORT_CHAINS = "The chains are too short to agree"
+
 
 def convergence(evidence: Evidence) -> Found:
     """R-hat and ESS of x, (x − m)² and E: of their normal scores, and the ESS of themselves too.
@@ -77,6 +79,12 @@ def convergence(evidence: Evidence) -> Found:
         reasons += _disagreement(evidence, moving, column, label, blamed)
     low = (ess < ESS) & ~blamed
     if low.any():
+        # One number of draws to ask for is enough: what the sizes want is more.
+        told = [reason.remedy.startswith(SHORT_CHAINS) for reason in reasons]
+        reasons = [
+            reason._replace(remedy=SHORT_CHAINS) if short else reason
+            for reason, short in zip(reasons, told, strict=True)
+        ]
         reasons.append(_too_few(evidence, np.where(low, ess, np.inf), int(low.sum()), label))
     elif ESS <= ess.min() < ESS_GOOD:
         notes.append(
@@ -153,7 +161,7 @@ def _disagreement(
         i, limit = short[0]
         text = f"R-hat of {label(i)}{more(len(short))} is {rhat[i]:.3g}, the limit is {limit:.3g}"
         wanted = 4 * evidence.x.shape[0]
-        remedy = f"The chains are too short to agree: ask for about draws={wanted}"
+        remedy = f"{SHORT_CHAINS}: ask for about draws={wanted}"
         reasons.append(Reason(FEW, text, float(rhat[i]), limit, remedy))
     return reasons
 
