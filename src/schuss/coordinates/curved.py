@@ -2,9 +2,9 @@
 
     x_j = z_j + Σ_k (b_jk + q_jk h_k) h_k,    h_k = x_k − c_k
 
-Nobody follows himself by way of others, so that the map shears and its determinant is one. All z
-are known at once from x, and x generation by generation from z. What is left, slopes and widths,
-is the metric's affair.
+Who follows whom has no cycle: in some order of the coordinates the Jacobian is triangular with ones
+on its diagonal, so the determinant is one. All z are known at once from x, and x generation by
+generation from z. What is left, slopes and widths, is the metric's affair.
 """
 
 from typing import Any, NamedTuple

@@ -123,7 +123,7 @@ def kernel(
         boost, h = prepare(xp, dynamics, u, g, both, params.step_size, params.kappa)
         u = turn(xp, boost, h)
         if not speed:
-            # r is zero and stays so.
+            # Nobody asks for the rest: r is zero and stays so, and stands in without a new array.
             return u, r, r, r
         gained, total = (dynamics.gain(xp, boost, part) for part in (closing / both * h, h))
         log_time = xp.zeros_like(gained)

@@ -65,8 +65,8 @@ class Kernel(NamedTuple):
     uniforms: int  # and so many uniforms for each chain
     gradients: int  # and so many gradients
     windowed: bool = False  # log-weights are relative to their window, which `complete` ends
-    trusting: Any = None  # the same, if there is one, for loops that look themselves for numbers
-    # that aren't finite: nothing is guarded against them, and they stay in the state
+    trusting: Any = None  # the same without its guards against numbers that aren't finite, where
+    # there is one: for loops that look for them once, at the end
 
 
 def select(xp, chosen, yes, no):

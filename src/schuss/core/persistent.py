@@ -74,7 +74,8 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
     def step(xp, grad_fn, state: State, noise: Noise, params: Params) -> tuple[State, Info]:
         nothing = xp.zeros_like(state.energy)
         here = Point(state.x, state.u, nothing, state.energy, state.g)
-        there = Point(state.to_x, state.to_u, state.r, state.energy, state.g)
+        # Energy and gradient aren't read from this one: `arrive` evaluates them where it ends.
+        there = here._replace(x=state.to_x, u=state.to_u, r=state.r)
         h, slide, nu = params.step_size, params.slide, params.nu
         scale = state.scale
         middle = ahead = state.middle

@@ -151,11 +151,12 @@ def _rows(part, chosen, weights) -> None:
     """Trace, ranks and density of each quantity, side by side."""
     panels = part.subplots(len(chosen), 3, width_ratios=[2.4, 1.2, 1.2], squeeze=False)
     for k, (name, values) in enumerate(chosen):
-        _row(*panels[k], name, values, weights, first=k == 0)
+        _row(panels[k], name, values, weights, first=k == 0)
     part.align_ylabels(panels[:, 0])
 
 
-def _row(trace, rank, density, name, values, weights, first: bool) -> None:
+def _row(panels, name, values, weights, first: bool) -> None:
+    trace, rank, density = panels
     drawn = range(min(values.shape[0], CHAINS))
     step = max(1, -(-values.shape[1] // POINTS))
     for c in drawn:

@@ -47,7 +47,7 @@ class Tuned(NamedTuple):
 
     @property
     def foreseen(self) -> "Tuned":
-        """Which of the exact samplers there will be: not every step that is long now stays so."""
+        """What to compile ahead for: with long steps only where these will hardly get shorter."""
         return self._replace(long=self.long and self.step >= SURELY_LONG * math.sqrt(self.dim))
 
     @property

@@ -69,7 +69,7 @@ def begin(x: np.ndarray, g: np.ndarray) -> Hierarchical:
     )
 
 
-def nobody(x: np.ndarray, g: np.ndarray) -> Trial:
+def without_parents(x: np.ndarray, g: np.ndarray) -> Trial:
     """The frame in which no coordinate depends on another."""
     none = np.zeros((x.shape[1], MOST_PARENTS), bool)
     frame = begin(x, g)

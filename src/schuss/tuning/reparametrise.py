@@ -19,8 +19,8 @@ from schuss.tuning.frame_fit import (
     fit_rows,
     fitted,
     loss,
-    nobody,
     row_losses,
+    without_parents,
 )
 from schuss.tuning.pilot import pilot
 from schuss.tuning.screening import LEAST_TOTAL, screen
@@ -68,7 +68,7 @@ class Search:
 
     def __init__(self, x: np.ndarray, g: np.ndarray):
         self.x, self.g = x, g
-        self.known: dict[tuple[int, ...], Trial] = {(): nobody(x, g)}
+        self.known: dict[tuple[int, ...], Trial] = {(): without_parents(x, g)}
 
     def further(self, state: Trial) -> list[Trial]:
         """The few trials with one more parent that promise most."""
