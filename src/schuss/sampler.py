@@ -22,7 +22,8 @@ class Run:
 
     x: Any  # the sample: the last states, or the reservoir's
     last: Any
-    moments: Moments | None  # per chain, with keep="moments"
+    moments: Moments | None  # with keep="moments": per chain, Σw in units of its own unless
+    # weight="energy"
     frozen: Any  # (chains,) which met a non-finite energy or gradient and were stopped
     gradients: int  # for each chain, the one at the start not counted
     _sampler: "Sampler" = dataclasses.field(repr=False)

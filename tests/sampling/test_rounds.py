@@ -17,7 +17,7 @@ from schuss.sampling.course import Course
 from schuss.sampling.field import Field
 from schuss.sampling.home import home
 from schuss.sampling.rounds import Rounds
-from schuss.targets import funnel
+from schuss.targets import banana, funnel
 from schuss.targets.posteriors import brownian, eight_schools, eight_schools_centred, rosenbrock
 from schuss.tuning import conditional, curvature
 
@@ -305,6 +305,16 @@ def test_a_run_in_other_coordinates_is_resumed(tmp_path, given, told):
 def test_a_gaussian_in_the_plane_stays_hot():
     found = in_the_plane(lambda x: -jnp.sum(x**2) / 2, 0, draws=200)
     assert "pilot" not in found.stats.gradients
+
+
+def test_draws_from_the_heat_are_as_far_apart_as_they_need_to_be():
+    """On the banana hot states are fifty times more alike than cooled ones, of which a fifth count.
+
+    Of 20 seeds the most took 322,000 gradients, and the smallest size was 782.
+    """
+    found = schuss.sample(banana(), seed=0, progress=False)
+    assert sum(found.stats.gradients.values()) < 600_000
+    assert found.verdict.numbers["ess"] > 500
 
 
 def test_a_run_that_begins_again_has_noise_of_its_own():

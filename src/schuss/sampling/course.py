@@ -135,14 +135,18 @@ class Course(Standing):
                 yield False
         self._readapt()
         self.window += 1
+        if self.field.temperature != 1:
+            # States in the heat are far more alike than the draws that they are cooled to.
+            self.assess()
         if windows.adapted(self.seen, self.window):
             self._freeze()
         yield True
 
     def _freeze(self):
         """Nothing changes from here on."""
-        n = self.archive.size * self.chains
-        self.thin = self.wanted_thin or int(np.clip(n / max(self.ess, 1.0) / 4, 1, 500))
+        raw, n = raw_draws(self.field.temperature), self.archive.size * self.chains
+        ess, share = (self.ess, 4) if raw == 1 else (self.assess(), 2 * raw)
+        self.thin = self.wanted_thin or int(np.clip(n / max(ess, 1.0) / share, 1, 500))
         if not self.exact:
             self.adapted = self.tuning.cut(self.skip()).thinned(self.thin)
         if self.adjusted:
