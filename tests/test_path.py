@@ -205,6 +205,14 @@ def test_what_is_no_algorithm_is_refused(name):
         give("auto")
 
 
+def test_a_model_is_followed_by_its_function():
+    model = schuss.from_pytree(logdensity=lambda p: -(p["a"] ** 2).sum(), init={"a": np.zeros(2)})
+    with pytest.raises(TypeError, match=r"here pass logdensity=model.logdensity and init=model.st"):
+        schuss.trajectory(model)
+    init = model.start(np.random.default_rng(0), 3)
+    assert schuss.trajectory(logdensity=model.logdensity, init=init, steps=5).x.shape == (6, 3, 2)
+
+
 def test_a_target_is_an_energy_to_a_sampler():
     target = schuss.targets.mog()
     x = target.start(np.random.default_rng(0), 5)

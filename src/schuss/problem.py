@@ -12,6 +12,7 @@ from schuss.arguments import corners, entropy, floating, held, seed_or_generator
 from schuss.coordinates import Auxiliary, Diagonal, to_z
 from schuss.core.kernel import Noise
 from schuss.engines.engine import Engine, Job
+from schuss.model import Model
 from schuss.targets.target import Target
 
 
@@ -85,6 +86,12 @@ def pose(
             + (" and ".join(named) or "none")
         )
     (kind,) = named
+    if kind == "target" and isinstance(target, Model):
+        function = "logdensity" if target.logdensity is not None else "value_and_grad"
+        raise TypeError(
+            "target is a model, which schuss.sample and schuss.evidence take; here pass "
+            f"{function}=model.{function} and init=model.start(rng, chains)"
+        )
     if kind == "target" and not isinstance(target, Target):
         raise TypeError(
             f"target must be a schuss target, got {type(target).__name__}; pass a function as "

@@ -112,7 +112,8 @@ def sample(
         below the scatter of the estimates.
     checkpoint: a folder, say "run.zarr": a run that was killed goes on there by the same call.
     devices: chains are spread over this many devices (all there are, where they divide evenly).
-    keep: "draws", or "moments" for constant memory. thin: keep every so many-th state.
+    keep: "draws", or "moments" for constant memory (a fixed sampler reduces its path at the end).
+    thin: keep every so many-th state.
     callback: called every now and then with a `View` of the run: its `phase`, `gradients`, `ess`
         and `rhat`, and its `posterior()` so far.
     """
