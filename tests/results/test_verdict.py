@@ -379,6 +379,8 @@ def test_steps_that_diverge_where_widths_are_even(error):
     found = verdict(x, energy_error=errors, charted=True)
     assert found.converged == np.isinf(error)
     assert found.converged or "0.2% of the steps diverge" in said(found)
+    kept = Moments(x.mean(axis=1), x.var(axis=1), np.full(4, 1000.0), np.full(3, 1000.0))
+    assert judge_moments(kept, energy_error=errors, charted=True).converged == np.isinf(error)
 
 
 def test_in_other_coordinates_forces_are_only_looked_for():

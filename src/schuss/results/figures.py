@@ -32,7 +32,7 @@ def overview(post: "Posterior", path: str | os.PathLike | None = None, count: in
     with style():
         height = 1.75 * rows + (1.9 if tuning else 0) + 0.7
         figure = Figure(figsize=(10, height), layout="constrained")
-        ratios = [1.75 * rows] + ([1.9] if tuning else [])
+        ratios = [1.75 * max(rows, 1)] + ([1.9] if tuning else [])
         parts = np.atleast_1d(np.asarray(figure.subfigures(len(ratios), 1, height_ratios=ratios)))
         _rows(parts[0], chosen, post.weights)
         if tuning:
@@ -149,6 +149,8 @@ def rank_counts(values: np.ndarray, w: np.ndarray | None) -> np.ndarray:
 
 def _rows(part, chosen, weights) -> None:
     """Trace, ranks and density of each quantity, side by side."""
+    if not chosen:
+        return
     panels = part.subplots(len(chosen), 3, width_ratios=[2.4, 1.2, 1.2], squeeze=False)
     for k, (name, values) in enumerate(chosen):
         _row(panels[k], name, values, weights, first=k == 0)

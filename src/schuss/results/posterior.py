@@ -111,6 +111,7 @@ class Posterior:
             "cut_short": stats.cut_short,
             "left_behind": stats.left_behind,
             "outward": stats.outward,
+            "charted": bool(stats.coordinates),
         }
         if self.x is None:
             assert self.moments is not None
@@ -122,7 +123,6 @@ class Posterior:
                 gradient=stats.gradient,
                 weights=self.weights,
                 start_groups=self.start_groups,
-                charted=bool(stats.coordinates),
                 **common,
             )
         notes = list(found.notes)

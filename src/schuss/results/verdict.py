@@ -151,6 +151,7 @@ def judge_moments(
     energy: ArrayLike | None = None,
     left_behind: float = 0.0,
     outward: float = 1.0,
+    charted: bool = False,
 ) -> Verdict:
     """Judge a run of which only the moments were kept: R-hat from whole chains, and the rest."""
     mean = np.asarray(moments.mean, dtype=np.float64)
@@ -161,6 +162,8 @@ def judge_moments(
     kept = ~broken
     reasons, numbers = checks.frozen(broken) + checks.left_behind(left_behind), {}
     reasons += checks.outward(outward) + checks.cut_short(cut_short)
+    if charted:
+        reasons += checks.broken(energy_error, kept)
     if not kept.any():
         return _verdict([*reasons, checks.runaway()], {}, [])
     notes = ["only moments were kept, so chains could be compared by their means and variances"]
