@@ -140,6 +140,13 @@ def test_weights_by_speed_count_every_chain_the_same(weight):
     assert np.abs(path.mean(path.x[1:] ** 4) - 1).max() < 0.1
 
 
+def test_before_the_first_transition_no_state_has_weight():
+    sampler = ESH(0.3, adjust="orbit", steps=9)
+    path = schuss.trajectory(value_and_grad=bowl, init=np.ones((3, 2)), sampler=sampler, steps=7)
+    with pytest.raises(ValueError, match=r"^no state has weight: no transition was completed"):
+        path.mean()
+
+
 def test_a_path_is_told_in_a_line_and_its_means_begin_after_the_start():
     path = schuss.trajectory(value_and_grad=quartic, init=np.ones((8, 2)), steps=100)
     assert repr(path).startswith("Path: 101 states of 8 chains in 2 dimensions, 100 gradients each")

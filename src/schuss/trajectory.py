@@ -9,6 +9,7 @@ from schuss.algorithms import ESH, Algorithm, Unscaled, checked
 from schuss.arguments import whole
 from schuss.core import ergodic, weights
 from schuss.core.kernel import Info, Seen
+from schuss.diagnostics.weights import normalise
 from schuss.engines.engine import Job
 from schuss.problem import Problem, check_noise, launch, pose
 from schuss.progress import chunks
@@ -294,11 +295,8 @@ def _check_steps(steps, every):
 
 def _by_chain(logs):
     """Log-weights whose mean is one in each chain: |v| and the time are in units of its own."""
-    counted = np.isfinite(logs)
-    peak = np.where(counted, logs, -np.inf).max(axis=0)
-    peak = np.where(np.isfinite(peak), peak, 0.0)
-    total = np.where(counted, np.exp(logs - peak), 0.0).sum(axis=0)
-    return logs - peak - np.log(np.maximum(total, 1e-300) / np.maximum(counted.sum(axis=0), 1))
+    with np.errstate(divide="ignore"):
+        return np.log(normalise(logs, axis=0) * np.isfinite(logs).sum(axis=0))
 
 
 def _by_window(logs, complete):

@@ -20,7 +20,7 @@ from schuss.whole_file import replacing
 FORMAT = 1
 STATE = "state.safetensors"
 KEPT_WEIGHTS = 10
-LENGTH = ("iterations", "every", "save_every", "seed")
+LENGTH = ("iterations", "every", "save_every")
 
 
 def begin(folder: pathlib.Path, iteration: int) -> pathlib.Path:
@@ -101,7 +101,7 @@ def identity(config: Any, seed: Any) -> dict[str, Any]:
     """
     told = dict(config) if isinstance(config, dict) else {"config": config}
     if isinstance(told.get("train"), dict):
-        told["train"] = {k: v for k, v in told["train"].items() if k not in LENGTH}
+        told["train"] = {k: v for k, v in told["train"].items() if k not in (*LENGTH, "seed")}
     return {**told, "seed": seed if isinstance(seed, int) else None}
 
 

@@ -165,21 +165,24 @@ def _by_flow(
         algorithm = dataclasses.replace(algorithm, box=(reference.lower, reference.upper))
     steps = whole("steps", 200 if steps is None else steps, 1)
     start = space.energies(space.reference, draws[None])[0]
-    outside = int(np.sum(~np.isfinite(space.energies(space.target, draws[None])[0])))
-    if outside:
+    try:
+        end = flow(
+            given | {"engine": problem.engine},
+            problem.restore(problem.x),
+            start,
+            algorithm,
+            steps,
+            common["seed"],
+            progress,
+        )
+    except ValueError:
+        outside = int(np.sum(~np.isfinite(space.energies(space.target, draws[None])[0])))
+        if not outside:
+            raise
         raise ValueError(
             f"the energy isn't finite at {outside} of {len(draws)} draws of the reference, where "
             "no flow can begin; use method='smc', or a reference within the support of the target"
-        )
-    end = flow(
-        given | {"engine": problem.engine},
-        problem.restore(problem.x),
-        start,
-        algorithm,
-        steps,
-        common["seed"],
-        progress,
-    )
+        ) from None
     by_group = end.log_weight.reshape(groups, -1)
     verdict = judge_weights(end.log_weight)
     value, error = combine(log_mean(by_group))

@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from schuss.coordinates import potential
 from schuss.problem import Problem
 from schuss.results import Moments, Posterior, Stats
 from schuss.sampling.archive import FIELDS, chains_first
 from schuss.sampling.cooling import cooled, raw_draws
 from schuss.sampling.course import Course
-from schuss.sampling.home import home
+from schuss.sampling.home import home, uncharted
 from schuss.sampling.question import Question
 from schuss.sampling.wish import Clock, Wish
 from schuss.tuning.local_mass import log_mass
@@ -115,10 +114,8 @@ def _left_behind(course: Course, kept: dict[str, np.ndarray]) -> float:
         for values in (kept["x"], kept["g"], kept["energy"])
     )
     # Places are remembered without a chart, and where there is no temperature.
-    energy = energy - potential(np, course.field.chart, x)
+    x, energy, g = uncharted(course.field, x, energy, g)
     lowest = energy.min()
-    for frame in course.field.chart:
-        x, g = frame.forward(np, x), frame.push(np, x, g)
     mean, sd = x.mean(axis=0), x.std(axis=0)
     sd = np.where(sd > 0, sd, 1.0)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -14,12 +14,20 @@ def home(
     The coordinate that was added to a line is left out, and so is its energy.
     """
     dim, shape = field.like.shape[1], y.shape
-    x, pull = y.reshape(-1, shape[-1]), g.reshape(-1, shape[-1])
-    energy = energy - np.reshape(potential(np, field.chart, x) * np.ones(len(x)), energy.shape)
-    for frame in reversed(field.chart):
-        pull = frame.push(np, x, pull)
-        x = frame.forward(np, x)
+    flat = y.reshape(-1, shape[-1]), energy.reshape(-1), g.reshape(-1, shape[-1])
+    x, energy, pull = uncharted(field, *flat)
     x, pull = (np.asarray(part).reshape(shape)[..., :dim] for part in (x, pull))
+    energy = energy.reshape(shape[:-1])
     if dim < shape[-1]:
         energy = energy - 0.5 * y[..., -1] ** 2 / field.temperature
     return x, energy * field.temperature, pull * field.temperature
+
+
+def uncharted(
+    field: Field, y: np.ndarray, energy: np.ndarray, g: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x (n, dim), E and ∇E of states in a field, in the coordinates that its chart is a map to."""
+    energy = energy - potential(np, field.chart, y)
+    for frame in reversed(field.chart):
+        y, g = frame.forward(np, y), frame.push(np, y, g)
+    return y, energy, g

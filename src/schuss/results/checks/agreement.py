@@ -80,10 +80,9 @@ def convergence(evidence: Evidence) -> Found:
     low = (ess < ESS) & ~blamed
     if low.any():
         # One number of draws to ask for is enough: what the sizes want is more.
-        told = [reason.remedy.startswith(SHORT_CHAINS) for reason in reasons]
         reasons = [
-            reason._replace(remedy=SHORT_CHAINS) if short else reason
-            for reason, short in zip(reasons, told, strict=True)
+            r._replace(remedy=SHORT_CHAINS) if r.remedy.startswith(SHORT_CHAINS) else r
+            for r in reasons
         ]
         reasons.append(_too_few(evidence, np.where(low, ess, np.inf), int(low.sum()), label))
     elif ESS <= ess.min() < ESS_GOOD:
