@@ -1,19 +1,28 @@
 """A checkpoint is killed, filled up, shared, damaged, and read by zarr."""
 
+import contextlib
 import errno
+import io
 import itertools
 import json
+import math
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 import zipfile
+import zlib
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from schuss import checkpoint as module
 from schuss.checkpoint import Checkpoint, CheckpointError, chunks, fingerprint, spec
@@ -84,6 +93,12 @@ def small_chunks(monkeypatch):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "run.zarr"
+
+
+@pytest.fixture
+def no_waiting(monkeypatch):
+    """Files that needn't outlive a power cut."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 def refused(path, identity=IDENTITY):
@@ -224,7 +239,7 @@ FULL_DISK = OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("error", [Crash(), FULL_DISK], ids=["crash", "full disk"])
-def test_every_moment_of_a_commit(path, tmp_path, monkeypatch, error):
+def test_every_moment_of_a_commit(path, tmp_path, no_waiting, monkeypatch, error):
     """Failing at the first, second, … operation of a commit leaves all of it or none of it.
 
     The commit takes 29 rows to 35: it fills one chunk, and another.
@@ -408,34 +423,118 @@ def test_another_format_is_refused(path):
     assert "format 99" in refused(path)
 
 
+RECORD, BEFORE = "checkpoint/commit.zip", "checkpoint/commit.zip.before"
+
+
+def flip(file, position=None):
+    """Change one bit in a file."""
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2 if position is None else position] ^= 4
+    file.write_bytes(data)
+
+
+def check_gone_back(path, windows, file):
+    """The commit before the last is used, which a warning says, and the run goes on from there."""
+    with pytest.warns(UserWarning, match=f"{file} is missing or damaged .* the commit before"):
+        assert check(path) == windows
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run(path, 1)
+    assert check(path) == windows + 1
+
+
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
-def test_a_truncated_record_is_an_error(path, share):
+def test_a_truncated_record_is_not_used(path, share):
     run(path, 3)
-    record = path / "checkpoint" / "commit.zip"
-    data = record.read_bytes()
-    record.write_bytes(data[: int(share * len(data))])
-    assert "commit.zip is damaged" in refused(path) and "delete" in refused(path)
+    for name in (RECORD, BEFORE):
+        data = (path / name).read_bytes()
+        (path / name).write_bytes(data[: int(share * len(data))])
+        if name == RECORD:
+            shutil.copytree(path, path.with_name("copy"))
+            check_gone_back(path.with_name("copy"), 2, "commit.zip")
+    assert "commit.zip is missing or damaged" in refused(path) and "delete" in refused(path)
 
 
-def test_a_changed_byte_in_the_state_is_an_error(path):
+def test_a_changed_byte_in_the_state_is_not_used(path):
     run(path, 3)
-    record = path / "checkpoint" / "commit.zip"
-    data, seek = record.read_bytes(), np.full((3, 2), 3, np.float32).tobytes()
-    assert seek in data
-    record.write_bytes(data.replace(seek, b"\1" + seek[1:]))
-    assert "commit.zip is damaged" in refused(path)
+    seek = np.full((3, 2), 3, np.float32).tobytes()
+    flip(path / RECORD, (path / RECORD).read_bytes().index(seek))
+    check_gone_back(path, 2, "commit.zip")
 
 
-@pytest.mark.parametrize("damage", ["missing", "truncated"])
+def test_a_lost_record_is_an_error_beside_rows_and_in_a_kill_between_two_names_is_none(path):
+    run(path, 5)
+    (path / RECORD).unlink()
+    assert check(path) == 4
+    (path / BEFORE).unlink()
+    (path / "checkpoint" / "partial").touch()
+    assert "commit.zip is missing beside its rows" in refused(path)
+
+
+def test_a_lost_or_damaged_group_is_an_error(path):
+    run(path, 3)
+    group = path / "zarr.json"
+    flip(group, group.read_bytes().index(b"abc"))
+    assert "zarr.json is damaged" in refused(path)
+    group.unlink()
+    assert "zarr.json is missing or damaged" in refused(path)
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "flipped"])
 def test_a_lost_chunk_is_an_error(path, damage):
     run(path, 5)
     chunk = path / "x" / "c.0.1.0"
     data = chunk.read_bytes()
-    chunk.unlink() if damage == "missing" else chunk.write_bytes(data[:-1])
+    if damage == "missing":
+        chunk.unlink()
+    elif damage == "truncated":
+        chunk.write_bytes(data[:-1])
+    else:
+        flip(chunk)
     with Checkpoint.open(path, IDENTITY) as checkpoint:
-        with pytest.raises(CheckpointError, match=r"c.0.1.0 is missing or damaged"):
+        with pytest.raises(CheckpointError, match=r"c.0.1.0 is missing or damaged .* restore"):
             checkpoint.load()
         assert checkpoint.rows("x")[:, :5].shape == (3, 5, 2)
+
+
+def test_a_flipped_bit_in_a_full_chunk_is_seen(path, no_waiting):
+    """In chunks of the last commit alone the run goes back, in those before it is refused."""
+    run(path, 9)
+    newest, older = [], []
+    for name, rows in whole(9).items():
+        axis = 0 if name == "number" else 1
+        before = whole(8)[name].shape[axis] // 5
+        for file in sorted((path / name).glob("c.*")):
+            index = int(file.name.split(".")[1 + axis])
+            (newest if index >= before else older).append(file)
+        assert rows.shape[axis] == 5 * len(list((path / name).glob("c.*")))
+    assert (len(newest), len(older)) == (6, 15)
+    for number, file in enumerate([*newest, *older]):
+        copy = path.with_name(f"copy{number}")
+        shutil.copytree(path, copy)
+        flip(copy / file.relative_to(path), number % 5)
+        if file in newest:
+            check_gone_back(copy, 8, file.name)
+        else:
+            with pytest.raises(CheckpointError, match=f"{file.name} is missing or damaged"):
+                check(copy)
+
+
+def sealed(content):
+    return b"crc32 %08x\n" % zlib.crc32(content) + content
+
+
+def forge(path, member, change):
+    """Change a part of the record as its author might, its checksums being right."""
+    _, _, content = (path / RECORD).read_bytes().partition(b"\n")
+    with zipfile.ZipFile(io.BytesIO(content)) as packed:
+        parts = {name: packed.read(name) for name in packed.namelist()}
+    parts[member] = change(parts[member])
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packed:
+        for name, data in parts.items():
+            packed.writestr(name, data)
+    (path / RECORD).write_bytes(sealed(buffer.getvalue()))
 
 
 class Payload:
@@ -455,13 +554,9 @@ def test_a_pickle_is_neither_written_nor_read(path, tmp_path, monkeypatch):
             checkpoint.commit({"z": Payload()}, {})
         with pytest.raises(TypeError, match=r"rows\['x'\] must be of one of bool"):
             checkpoint.commit({}, {"x": trap})
-    record = path / "checkpoint" / "commit.zip"
-    with zipfile.ZipFile(record) as packed:
-        listed = packed.read("record.json")
-    with zipfile.ZipFile(record, "w") as packed:
-        packed.writestr("record.json", listed)
-        with packed.open("state/0.npy", "w") as file:
-            np.lib.format.write_array(file, trap, allow_pickle=True)
+    pickled = io.BytesIO()
+    np.lib.format.write_array(pickled, trap, allow_pickle=True)
+    forge(path, "state/0.npy", lambda _: pickled.getvalue())
     assert "Object arrays cannot be loaded" in refused(path)
     assert not (tmp_path / "executed").exists()
 
@@ -542,6 +637,276 @@ def test_xarray_opens_each_group(path):
         "sizes_row": 2,
         "sizes_dim_0": 5,
     }
+
+
+ELSEWHERE = ("../victim", "x/../../victim", "/tmp/victim", "", ".", "..", "a//b", "x\\..\\v", "c:v")
+RESERVED = ("zarr.json", "x/zarr.json", "X/ZARR.JSON", "checkpoint", "Checkpoint/x", "__x", ".x")
+OTHERS = ("x ", "x.", "x\0", "x\n", "a" * 300, "\ud800", "con:", "*", 7, None)
+
+
+@pytest.mark.parametrize("name", [*ELSEWHERE, *RESERVED, *OTHERS], ids=repr)
+def test_a_name_from_a_file_is_checked(path, name, no_waiting):
+    """Also where whoever wrote it knew how to write checksums."""
+    run(path, 2)
+    victim = path.with_name("victim")
+    victim.mkdir()
+    (victim / "c.9.9.9").write_text("precious")
+    (victim / "zarr.json").write_text("precious")
+    (path / BEFORE).unlink()
+
+    def change(data):
+        listed = json.loads(data)
+        return json.dumps(listed | {"rows": {str(name): listed["rows"]["x"]}}).encode()
+
+    before = snapshot(path.parent)
+    forge(path, "record.json", change)
+    if name not in (7, None):  # which are names like any others, of rows that aren't there
+        assert re.search("can't be called|is a link", refused(path))
+    assert snapshot(path.parent).items() >= {k: before[k] for k in before if "victim" in k}.items()
+
+
+def test_names_that_some_file_systems_take_for_the_same_are_refused(path):
+    with Checkpoint.open(path, IDENTITY) as checkpoint:
+        checkpoint.commit({}, {"x": np.zeros((3, 1))})
+        for name in ("X", "x", "X/y", "\uff58"):
+            if name != "x":
+                with pytest.raises(ValueError, match="beside 'x'"):
+                    checkpoint.commit({}, {name: np.zeros((3, 1))})
+
+
+@pytest.mark.parametrize("name", ["x", "x/c.0.0.0", "checkpoint", "checkpoint/lock", RECORD])
+def test_a_link_in_the_folder_is_refused(path, name):
+    run(path, 3)
+    (path / BEFORE).unlink()
+    moved = path.with_name("elsewhere")
+    (path / name).rename(moved)
+    (path / name).symlink_to(moved)
+    before = snapshot(moved)
+    with pytest.raises(CheckpointError, match=f"{name} is a link"):
+        check(path)
+    assert snapshot(moved) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"axis": 2},
+        {"axis": -1},
+        {"start": -1},
+        {"start": 100},
+        {"end": 2**62},
+        {"end": 10.0},
+        {"chunk": 0},
+        {"chunk": -5},
+        {"chunk": 2**40},
+        {"row": [3, -2]},
+        {"row": [2**40, 2**40]},
+        {"row": [3, 0]},
+        {"row": [True, 2]},
+        {"dtype": "|O"},
+        {"dtype": ">f8"},
+        {"dtype": "float64"},
+        {"dtype": "<f4"},
+        {"dtype": "<U8"},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_a_description_from_a_file_is_checked(path, change, no_waiting):
+    run(path, 2)
+    (path / BEFORE).unlink()
+
+    def changed(data):
+        listed = json.loads(data)
+        listed["rows"]["x"] |= change
+        return json.dumps(listed).encode()
+
+    forge(path, "record.json", changed)
+    assert "commit.zip is damaged or isn't a record" in refused(path)
+
+
+def snapshot(folder):
+    return {str(p): p.read_bytes() if p.is_file() else b"" for p in folder.rglob("*")}
+
+
+# Many damaged and forged checkpoints.
+
+NAMES = (*ELSEWHERE[:6], *RESERVED[:4], "n\0", "X", "ok")
+NUMBERS = (
+    -1,
+    0,
+    1,
+    3,
+    7,
+    2**31,
+    2**63,
+    2**70,
+    1e300,
+    math.nan,
+    True,
+    None,
+    "9",
+    [],
+    {},
+    "|O",
+    "<f4",
+)
+LISTED = ("commits", "about", "values", "arrays", "rows", "fresh")
+FILES = st.integers(0, 10**6)
+MUTATIONS = st.one_of(
+    st.tuples(st.just("flip"), FILES, st.integers(0, 10**6), st.integers(0, 7)),
+    st.tuples(st.just("cut"), FILES, st.floats(0, 1)),
+    st.tuples(st.just("grow"), FILES, st.binary(min_size=1, max_size=20)),
+    st.tuples(st.just("overwrite"), FILES, st.binary(max_size=60)),
+    st.tuples(st.sampled_from(["delete", "link", "folder"]), FILES),
+    st.tuples(st.just("swap"), FILES, FILES),
+    st.tuples(st.just("remove"), st.sampled_from(["x", "odd", "deep", "deep/y", "checkpoint"])),
+    st.tuples(st.just("name"), st.sampled_from(NAMES)),
+    st.tuples(st.just("spec"), st.sampled_from(spec.Spec._fields), st.sampled_from(NUMBERS)),
+    st.tuples(st.just("listed"), st.sampled_from(LISTED), st.sampled_from(NUMBERS)),
+    st.tuples(st.just("member"), st.integers(0, 20), st.binary(max_size=200)),
+    st.tuples(st.just("about"), st.sampled_from([*NUMBERS[:3], "9", [], {}, None])),
+)
+FORGED = ("name", "spec", "listed", "member", "about")
+
+
+def mutate(path, kind, *given):
+    """One kind of damage, or of forgery with right checksums."""
+    files = sorted(p for p in path.rglob("*") if p.is_file() and not p.is_symlink())
+    if kind in FORGED:
+        if not (path / RECORD).is_file():
+            return None
+        return forge_any(path, kind, *given)
+    if kind == "remove":
+        return shutil.rmtree(path / given[0], ignore_errors=True)
+    file = files[given[0] % len(files)]
+    data = file.read_bytes()
+    if kind == "flip" and data:
+        flipped = bytearray(data)
+        flipped[given[1] % len(data)] ^= 1 << given[2]
+        file.write_bytes(flipped)
+    elif kind == "cut":
+        file.write_bytes(data[: int(given[1] * len(data))])
+    elif kind in ("grow", "overwrite"):
+        file.write_bytes((data if kind == "grow" else b"") + given[1])
+    elif kind == "swap":
+        other = files[given[1] % len(files)]
+        file.write_bytes(other.read_bytes())
+        other.write_bytes(data)
+    elif kind in ("delete", "link", "folder"):
+        file.unlink()
+        if kind == "link":
+            file.symlink_to(path.with_name("victim") / "zarr.json")
+        elif kind == "folder":
+            file.mkdir()
+    return None
+
+
+def forge_any(path, kind, *given):
+    if kind == "about":
+        group = path / "zarr.json"
+        text = json.dumps({"attributes": {"schuss_checkpoint": 7, "identity": given[0]}}).encode()
+        if group.is_file():
+            group.write_bytes(text)
+        kind, given = "listed", ("about", zlib.crc32(text))
+
+    def change(data):
+        listed = json.loads(data)
+        if kind == "name":
+            listed["rows"][given[0]] = listed["rows"].pop("x")
+        elif kind == "spec":
+            listed["rows"]["x"][given[0]] = given[1]
+        else:
+            listed[given[0]] = given[1]
+        return json.dumps(listed).encode()
+
+    # A second change of what the first has already spoilt may be impossible.
+    with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError, zipfile.BadZipFile):
+        if kind == "member":
+            names = [
+                "record.json",
+                *(f"{k}/{i}.npy" for k in ("state", "tail", "crc") for i in range(4)),
+            ]
+            return forge(path, names[given[0] % len(names)], lambda _: given[1])
+        return forge(path, "record.json", change)
+
+
+def deep_run(path, windows):
+    with Checkpoint.open(path, IDENTITY) as checkpoint:
+        found = checkpoint.load()
+        first = found[0]["windows"] if found else 0
+        for number in range(first, first + windows):
+            rows = window(number)
+            checkpoint.commit(state(number + 1), rows | {"deep/y": rows["x"]})
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    path = tmp_path_factory.mktemp("base") / "run.zarr"
+    before, spec.CHUNK_ROWS = spec.CHUNK_ROWS, 5
+    deep_run(path, 9)
+    spec.CHUNK_ROWS = before
+    (path.with_name("victim")).mkdir()
+    (path.with_name("victim") / "zarr.json").write_text("precious")
+    (path.with_name("victim") / "c.9.9.9").write_text("precious")
+    return path.parent
+
+
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+def check_mutated(base, mutations):
+    """Nothing is written elsewhere; what is read is a commit, or an error names the folder."""
+    with tempfile.TemporaryDirectory(dir=MEMORY) as name:
+        root = shutil.copytree(base, Path(name) / "root")
+        path = root / "run.zarr"
+        for mutation in mutations:
+            mutate(path, *mutation)
+        forged = any(mutation[0] in FORGED for mutation in mutations)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with Checkpoint.open(path, IDENTITY) as checkpoint:
+                    found = checkpoint.load()
+                if not forged:
+                    check_read(found)
+                    deep_run(path, 2)
+        except CheckpointError as error:
+            assert str(path) in str(error) and "; " in str(error)
+        except ValueError as error:
+            assert forged and "holds another run" in str(error), error
+        except (KeyError, TypeError) as error:
+            raise AssertionError(mutations) from error
+        outside = {k: v for k, v in snapshot(Path(name)).items() if not k.startswith(str(path))}
+        wanted = {str(root): b"", str(root / "victim"): b""}
+        wanted |= {str(root / "victim" / n): b"precious" for n in ("zarr.json", "c.9.9.9")}
+        assert outside == wanted
+
+
+def check_read(found):
+    assert found is not None
+    restored, rows = found
+    assert restored["windows"] in (8, 9)
+    expected = whole(restored["windows"])
+    for key, values in (expected | {"deep/y": expected["x"]}).items():
+        np.testing.assert_array_equal(rows[key], values, err_msg=key)
+
+
+QUICKLY = {"deadline": None, "derandomize": True, "database": None, "phases": [Phase.generate]}
+SAME = [HealthCheck.function_scoped_fixture]
+
+
+@settings(max_examples=50, suppress_health_check=SAME, **QUICKLY)
+@given(mutations=st.lists(MUTATIONS, min_size=1, max_size=2))
+def test_damaged_checkpoints(base, no_waiting, mutations):
+    check_mutated(base, mutations)
+
+
+@pytest.mark.slow
+@settings(max_examples=1000, suppress_health_check=SAME, **QUICKLY)
+@given(mutations=st.lists(MUTATIONS, min_size=1, max_size=2))
+def test_a_thousand_damaged_checkpoints(base, no_waiting, mutations):
+    check_mutated(base, mutations)
 
 
 def test_the_fingerprint_tells_models_apart():

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from schuss.checkpoint import Checkpoint
+from schuss.checkpoint import Checkpoint, CheckpointError
 
 from .targets import quietly, value_and_grad
 
@@ -142,6 +142,21 @@ def test_another_run_is_refused(tmp_path):
         assert word in str(caught.value) and "model was" not in str(caught.value)
     with pytest.raises(ValueError, match="model was"):
         run(path, logdensity=lambda x: -(x @ x))
+
+
+def test_a_state_of_other_making_is_refused(tmp_path, monkeypatch):
+    """Whole files whose content no version of the run has written."""
+    path = tmp_path / "run.zarr"
+    commit = Checkpoint.commit
+
+    def other(self, state, rows):
+        commit(self, {name: state[name] for name in list(state)[::2]}, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "commit", other)
+        run(path, draws=10)
+    with pytest.raises(CheckpointError, match=r"holds another state than this version .* delete"):
+        run(path, draws=10)
 
 
 SCRIPT = """

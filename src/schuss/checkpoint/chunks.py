@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from schuss.checkpoint.errors import CheckpointError
+from schuss.checkpoint.files import check_length, read
 from schuss.checkpoint.spec import Spec
 
 
@@ -40,24 +40,26 @@ def key(spec: Spec, index: int) -> str:
     return ".".join(["c", *(str(index if axis == spec.axis else 0) for axis in axes)])
 
 
-def read_chunk(folder: Path, spec: Spec, index: int) -> np.ndarray:
-    """One chunk, its rows first."""
-    path, shape = folder / key(spec, index), spec.shaped(spec.chunk)
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        data = b""
-    if len(data) != math.prod(shape) * np.dtype(spec.dtype).itemsize:
-        raise CheckpointError(
-            f"{path} is missing or damaged, and committed rows were in it; restore it from a copy"
-        )
-    return np.moveaxis(np.frombuffer(data, spec.dtype).reshape(shape), spec.axis, 0)
+def check_size(root: Path, name: str, index: int, spec: Spec) -> None:
+    """Refuse a chunk whose file isn't as long as its rows."""
+    size = math.prod(spec.shaped(spec.chunk)) * np.dtype(spec.dtype).itemsize
+    check_length(root, f"{name}/{key(spec, index)}", size)
+
+
+def read_chunk(root: Path, name: str, index: int, spec: Spec, checksum: int) -> np.ndarray:
+    """One chunk, its rows first, of the right size."""
+    data = read(root, f"{name}/{key(spec, index)}", checksum)
+    return np.moveaxis(
+        np.frombuffer(data, spec.dtype).reshape(spec.shaped(spec.chunk)), spec.axis, 0
+    )
 
 
 def sweep(folder: Path, spec: Spec) -> None:
     """Delete the chunks whose rows were all dropped, or never committed."""
     first, end = spec.start // spec.chunk, -(-spec.end // spec.chunk)
     for path in folder.glob("c.*"):
-        index = path.name.split(".")[1 + spec.axis]
-        if not first <= int(index) < end:
+        index = path.name.split(".")[1 + spec.axis :][:1]
+        if not index or not index[0].isdecimal() or path.name != key(spec, int(index[0])):
+            continue  # not ours
+        if not first <= int(index[0]) < end:
             path.unlink()

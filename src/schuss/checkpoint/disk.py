@@ -10,16 +10,30 @@ from schuss.checkpoint.errors import CheckpointError
 INNER = "checkpoint"
 """The folder in a checkpoint that holds its record, its lock, and what is half written."""
 
+PARTIAL = f"{INNER}/partial"
 
-def write(root: Path, path: Path, data: bytes | memoryview, wait: bool = True) -> None:
-    """Replace a file as a whole: its new content is on the disk before it takes the name."""
-    partial = root / INNER / "partial"
+
+def write(
+    path: Path,
+    data: bytes | memoryview,
+    partial: Path,
+    *,
+    wait: bool = True,
+    before: Path | None = None,
+) -> None:
+    """Replace a file as a whole: its new content is on the disk before it takes the name.
+
+    The file that had the name is called `before` then, if that is given.
+    """
     try:
-        with open(partial, "wb") as file:
+        partial.unlink(missing_ok=True)  # it may be another name of a file elsewhere
+        with open(partial, "xb") as file:
             file.write(data)
             file.flush()
             if wait:
                 os.fsync(file.fileno())
+        if before is not None and path.exists():
+            os.replace(path, before)
         os.replace(partial, path)
     except OSError:
         partial.unlink(missing_ok=True)
@@ -37,9 +51,9 @@ def sync_folder(path: Path) -> None:
         os.close(handle)
 
 
-def lock(root: Path) -> int:
-    """A lock the system lifts when its holder dies, however it dies."""
-    handle = os.open(root / INNER / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+def lock(root: Path, path: Path) -> int:
+    """A lock on a folder, by a file in it, that the system lifts when its holder dies."""
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
             import fcntl

@@ -9,8 +9,12 @@ import numpy as np
 
 from schuss.checkpoint.disk import INNER
 from schuss.checkpoint.errors import CheckpointError
+from schuss.checkpoint.files import REMEDY, has_head
 
-FORMAT = 6
+FORMAT = 7
+RECORD = f"{INNER}/commit.zip"
+BEGUN = {"lock", "partial", "zarr.json"}
+"""Files of a checkpoint in which nothing was committed."""
 
 
 def fingerprint(energies: np.ndarray, dim: int | None = None) -> str:
@@ -33,9 +37,9 @@ def found(path: Path) -> dict[str, Any] | None:
     try:
         said = json.loads((path / "zarr.json").read_bytes())["attributes"]
         version = said["schuss_checkpoint"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
-    if version != FORMAT or "identity" not in said:
+    if version != FORMAT or not isinstance(said.get("identity"), dict):
         raise CheckpointError(
             f"{path} is a checkpoint of format {version}, and this version of schuss reads format "
             f"{FORMAT}; open it with the version that wrote it, or pass another path"
@@ -43,19 +47,26 @@ def found(path: Path) -> dict[str, Any] | None:
     return said
 
 
+def lost(path: Path) -> bool:
+    """Whether there is more in a folder than a checkpoint without a commit has."""
+    return bool(_names(path) - {INNER, *BEGUN} or _names(path / INNER) - BEGUN)
+
+
 def check_ours(path: Path) -> None:
     """Refuse a path where something else is. An empty folder, or one we had begun, is fine."""
-    if path.is_dir():
-        begun = {"lock", "partial", "zarr.json"}
-        names = {entry.name for entry in path.iterdir()}
-        inner = path / INNER
-        if names == {INNER} and inner.is_dir():
-            names = {entry.name for entry in inner.iterdir()} - begun
-        if not names or found(path) is not None:
-            return
-    elif not path.exists():
+    if not path.exists():
         return
+    if path.is_dir():
+        names = _names(path)
+        if not names or found(path) is not None or (names == {INNER} and not lost(path)):
+            return
+        if has_head(path, RECORD):
+            raise CheckpointError(f"{path / 'zarr.json'} is missing or damaged; {REMEDY}")
     raise ValueError(f"path {path} exists and isn't a checkpoint; pass another, or delete it")
+
+
+def _names(folder: Path) -> set[str]:
+    return {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
 
 
 def check_identity(path: Path, there: dict, here: dict) -> None:

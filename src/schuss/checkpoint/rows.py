@@ -5,28 +5,36 @@ from typing import Any
 
 import numpy as np
 
-from schuss.checkpoint.chunks import read_chunk
+from schuss.checkpoint.chunks import check_size, read_chunk
 from schuss.checkpoint.spec import Spec
 
 
 class Rows:
     """The committed rows of one array. Indexing along its rows reads only those asked for."""
 
-    def __init__(self, folder: Path, spec: Spec, tail: np.ndarray):
-        self._folder, self._spec, self._tail = folder, spec, tail
+    def __init__(self, root: Path, name: str, spec: Spec, tail: np.ndarray, checksums: np.ndarray):
+        self._root, self._name, self._spec = root, name, spec
+        self._tail, self._checksums = tail, checksums
         self.shape, self.dtype, self.ndim = spec.shape, np.dtype(spec.dtype), len(spec.shape)
 
     def read(self, begin: int, end: int) -> np.ndarray:
         """Rows begin to end, counted from the first that is there."""
         spec = self._spec
+        first, last = spec.start + begin, spec.start + end
+        indices = range(first // spec.chunk, -(-last // spec.chunk))
+        for index in indices:
+            if index < spec.full:  # before memory is asked for
+                check_size(self._root, self._name, index, spec)
         out = np.empty(spec.shaped(end - begin), self.dtype)
         rows = np.moveaxis(out, spec.axis, 0)
-        first, last = spec.start + begin, spec.start + end
-        for index in range(first // spec.chunk, -(-last // spec.chunk)):
+        for index in indices:
             at = index * spec.chunk
             low, high = max(first, at), min(last, at + spec.chunk)
-            full = at + spec.chunk <= spec.end
-            chunk = read_chunk(self._folder, spec, index) if full else self._tail
+            if index < spec.full:
+                checksum = int(self._checksums[index])
+                chunk = read_chunk(self._root, self._name, index, spec, checksum)
+            else:
+                chunk = self._tail
             rows[low - first : high - first] = chunk[low - at : high - at]
         return out
 
@@ -54,4 +62,4 @@ class Rows:
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def __repr__(self) -> str:
-        return f"<Rows {self.shape} {self.dtype} in {self._folder}>"
+        return f"<Rows {self.shape} {self.dtype} in {self._root / self._name}>"

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import weakref
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,23 @@ from typing import Any
 import numpy as np
 
 from schuss.checkpoint.chunks import append, key, stored, sweep
-from schuss.checkpoint.disk import INNER, lock, sync_folder, write
+from schuss.checkpoint.disk import INNER, PARTIAL, lock, sync_folder
 from schuss.checkpoint.errors import FULL, CheckpointError, failed
-from schuss.checkpoint.identity import attributes, check_identity, check_ours, found
+from schuss.checkpoint.files import (
+    REMEDY,
+    go_back,
+    has_head,
+    inside,
+    newest,
+    put,
+    read,
+    replace_head,
+)
+from schuss.checkpoint.identity import RECORD, attributes, check_identity, check_ours, found, lost
 from schuss.checkpoint.record import Record, as_json, pack, unpack
 from schuss.checkpoint.rows import Rows
 from schuss.checkpoint.spec import Spec, check_rows, new_spec
-from schuss.checkpoint.zarr_view import new_group, publish
-
-RECORD = "commit.zip"
+from schuss.checkpoint.zarr_view import NODE, new_group, publish
 
 
 class Checkpoint:
@@ -30,6 +39,8 @@ class Checkpoint:
         self._along_first = along_first
         self._specs: dict[str, Spec] = {}
         self._tails: dict[str, np.ndarray] = {}
+        self._checksums: dict[str, np.ndarray] = {}
+        self._about = 0
         self._staged: dict[str, int] = {}
         self.commits = 0
 
@@ -45,8 +56,9 @@ class Checkpoint:
         path, identity = Path(path), as_json("identity", identity)
         check_ours(path)
         try:
-            (path / INNER).mkdir(parents=True, exist_ok=True)
-            checkpoint = cls(path, lock(path), frozenset(along_first))
+            inside(path, INNER).mkdir(parents=True, exist_ok=True)
+            handle = lock(path, inside(path, f"{INNER}/lock"))
+            checkpoint = cls(path, handle, frozenset(along_first))
             try:
                 checkpoint._begin(identity)
             except BaseException:
@@ -61,13 +73,14 @@ class Checkpoint:
     def load(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
         """The state and the rows of the last commit; None when there is none yet."""
         record = self._resume()
-        if record is None:
+        if not record.commits:
             return None
         return record.state, {name: np.asarray(self.rows(name)) for name in self._specs}
 
     def rows(self, name: str) -> Rows:
         """The committed rows of one array, read when asked for."""
-        return Rows(self.path / name, self._spec(name), self._tails[name])
+        spec = self._spec(name)
+        return Rows(self.path, name, spec, self._tails[name], self._checksums[name])
 
     def truncate(self, name: str, keep_from: int) -> None:
         """Drop the committed rows before `keep_from`, as part of the next commit."""
@@ -94,18 +107,21 @@ class Checkpoint:
         for name, block in fresh.items():
             specs[name] = specs.get(name) or new_spec(name, block, specs, self._along_first)
             check_rows(name, block, specs[name])
-        chunks, tails = {}, dict(self._tails)
+        chunks, tails, checksums = {}, dict(self._tails), dict(self._checksums)
         for name, block in fresh.items():
             chunks[name], tails[name], specs[name] = append(block, specs[name], tails.get(name))
+            more = [zlib.crc32(stored(chunk, specs[name])) for chunk in chunks[name]]
+            before = checksums.get(name, np.empty(0, "<u4"))
+            checksums[name] = np.append(before, np.array(more, "<u4"))
         changed = [name for name in specs if specs[name] != self._specs.get(name)]
-        record = Record(self.commits + 1, dict(state), specs, tails)
+        counts = {name: len(filled) for name, filled in chunks.items()}
+        record = Record(self.commits + 1, self._about, dict(state), specs, tails, checksums, counts)
         packed = pack(record)
         try:
             for name in fresh:
                 self._write_chunks(name, specs[name], chunks[name])
-            write(self.path, self.path / INNER / RECORD, packed)
-            sync_folder(self.path / INNER)
-            self._specs, self._tails, self.commits = specs, tails, record.commits
+            self._replace(packed)
+            self._take(record)
         except BaseException as error:
             # Whether it was made before this came is for the disk to say.
             self._resume()
@@ -134,27 +150,51 @@ class Checkpoint:
     def _begin(self, identity):
         there = found(self.path)
         if there is None:
-            new_group(self.path, attributes(identity))
+            there = attributes(identity)
+            new_group(self.path, there)
             sync_folder(self.path)
             sync_folder(self.path.parent)
+        self._about = zlib.crc32(inside(self.path, NODE).read_bytes())
+        if has_head(self.path, RECORD):
+            self._resume(lambda: check_identity(self.path, there["identity"], identity))
+        elif lost(self.path):
+            raise CheckpointError(f"{self.path / RECORD} is missing beside its rows; {REMEDY}")
         else:
             check_identity(self.path, there["identity"], identity)
-        self._resume()
+            self._replace(pack(Record(0, self._about, {}, {}, {}, {}, {})))
         self._tidy(self._specs, self._specs)
 
-    def _resume(self):
-        """Go by the record on the disk, where there is one."""
-        path = self.path / INNER / RECORD
-        if not path.exists():
-            return None
+    def _replace(self, packed):
+        replace_head(self.path, RECORD, packed, partial=PARTIAL, keep=self.commits > 0)
+
+    def _resume(self, check=lambda: None):
+        """Go by the newest whole commit, when `check` lets us."""
+        record, damaged = newest(self.path, RECORD, self._whole_record)
+        check()
+        if damaged:
+            go_back(self.path, RECORD)
+        self._take(record)
+        return record
+
+    def _take(self, record):
+        self._specs, self._tails, self._checksums = record.specs, record.tails, record.checksums
+        self.commits = record.commits
+
+    def _whole_record(self, packed):
+        """A record, when the chunks that it was the first to list are whole."""
         try:
-            record = unpack(path.read_bytes())
+            record = unpack(packed)
         except Exception as error:
             raise CheckpointError(
-                f"{path} is damaged or isn't a record of a run ({error}); restore it from a copy, "
-                f"or delete {self.path} to begin again"
+                f"{self.path / RECORD} is damaged or isn't a record of a run ({error}); {REMEDY}"
             ) from error
-        self._specs, self._tails, self.commits = record.specs, record.tails, record.commits
+        if record.about != self._about:
+            raise CheckpointError(f"{self.path / NODE} is damaged; {REMEDY}")
+        for name, spec in record.specs.items():
+            inside(self.path, name)
+            for index in range(max(0, spec.full - record.fresh[name]), spec.full):
+                checksum = int(record.checksums[name][index])
+                read(self.path, f"{name}/{key(spec, index)}", checksum)
         return record
 
     def _draws(self):
@@ -169,11 +209,11 @@ class Checkpoint:
         return self._specs[name]
 
     def _write_chunks(self, name, spec, chunks):
-        folder = self.path / name
-        first = spec.end // spec.chunk - len(chunks)
+        folder = inside(self.path, name)
+        first = spec.full - len(chunks)
         for index, chunk in enumerate(chunks, first):
             folder.mkdir(parents=True, exist_ok=True)
-            write(self.path, folder / key(spec, index), stored(chunk, spec))
+            put(self.path, f"{name}/{key(spec, index)}", stored(chunk, spec), partial=PARTIAL)
         if len(chunks):
             parents = folder.parents[: name.count("/") + 1] if not first else ()
             for parent in (folder, *parents):
@@ -185,4 +225,4 @@ class Checkpoint:
             for name in changed:
                 publish(self.path, name, self._specs[name], self._tails[name])
             for name in dropped:
-                sweep(self.path / name, self._specs[name])
+                sweep(inside(self.path, name), self._specs[name])

@@ -1,14 +1,18 @@
 """What those who read with zarr (format 3) see: groups, shapes, and the rows that fill no chunk."""
 
 import json
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 
 from schuss.checkpoint.chunks import key, padded, stored
-from schuss.checkpoint.disk import INNER, write
+from schuss.checkpoint.disk import INNER, PARTIAL
+from schuss.checkpoint.files import inside, put
 from schuss.checkpoint.spec import Spec
+
+NODE = "zarr.json"
+"""The file in which zarr describes a group or an array."""
 
 GROUP = {"zarr_format": 3, "node_type": "group"}
 PLAIN_GROUP = GROUP | {"attributes": {}}
@@ -16,21 +20,20 @@ PLAIN_GROUP = GROUP | {"attributes": {}}
 
 def new_group(root: Path, attributes: dict[str, Any]) -> None:
     """An empty group, with what it says of itself."""
-    _write_json(root, INNER, PLAIN_GROUP)
-    _write_json(root, "", GROUP | {"attributes": attributes})
+    _write_json(root, f"{INNER}/{NODE}", PLAIN_GROUP)
+    _write_json(root, NODE, GROUP | {"attributes": attributes})
 
 
 def publish(root: Path, name: str, spec: Spec, tail: np.ndarray) -> None:
     """The rows of an array that fill no chunk, the array's shape, the groups it is in."""
-    folder = root / name
-    folder.mkdir(parents=True, exist_ok=True)
+    inside(root, name).mkdir(parents=True, exist_ok=True)
     if len(tail):
-        last = folder / key(spec, spec.end // spec.chunk)
-        write(root, last, stored(padded(tail, spec), spec), wait=False)
-    for parent in list(Path(name).parents)[:-1]:
-        if not (root / parent / "zarr.json").exists():
-            _write_json(root, parent, PLAIN_GROUP)
-    _write_json(root, name, _array(name, spec), wait=False)
+        last = f"{name}/{key(spec, spec.full)}"
+        put(root, last, stored(padded(tail, spec), spec), partial=PARTIAL, wait=False)
+    for parent in list(PurePosixPath(name).parents)[:-1]:
+        if not (root / parent / NODE).exists():
+            _write_json(root, f"{parent}/{NODE}", PLAIN_GROUP)
+    _write_json(root, f"{name}/{NODE}", _array(name, spec), wait=False)
 
 
 def _array(name, spec):
@@ -56,4 +59,4 @@ def _array(name, spec):
 
 
 def _write_json(root, name, content, wait=True):
-    write(root, root / name / "zarr.json", json.dumps(content, indent=1).encode(), wait)
+    put(root, name, json.dumps(content, indent=1).encode(), partial=PARTIAL, wait=wait)

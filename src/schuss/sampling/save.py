@@ -20,12 +20,14 @@ def saving(path: Any, rounds: Rounds, question: Question, settings: dict) -> Ite
         yield lambda: None
         return
     from schuss.checkpoint import Checkpoint
+    from schuss.checkpoint.errors import understood
 
     with Checkpoint.open(path, identity(rounds.course, question, settings)) as store:
         committed = 0
         found = store.load()
         if found is not None:
-            committed = _take_up(rounds, *found)
+            with understood(path):
+                committed = _take_up(rounds, *found)
 
         def save():
             nonlocal committed
