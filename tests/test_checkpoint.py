@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from schuss import checkpoint as module
-from schuss.checkpoint import Checkpoint, CheckpointError, chunks, fingerprint, spec
+from schuss.checkpoint import Checkpoint, CheckpointError, chunks, files, fingerprint, spec
 
 IDENTITY = {"model": "abc", "settings": {"step_size": 0.1, "chains": 3}, "version": "1"}
 
@@ -520,10 +520,6 @@ def test_a_flipped_bit_in_a_full_chunk_is_seen(path, no_waiting):
                 check(copy)
 
 
-def sealed(content):
-    return b"crc32 %08x\n" % zlib.crc32(content) + content
-
-
 def forge(path, member, change):
     """Change a part of the record as its author might, its checksums being right."""
     _, _, content = (path / RECORD).read_bytes().partition(b"\n")
@@ -534,7 +530,7 @@ def forge(path, member, change):
     with zipfile.ZipFile(buffer, "w") as packed:
         for name, data in parts.items():
             packed.writestr(name, data)
-    (path / RECORD).write_bytes(sealed(buffer.getvalue()))
+    (path / RECORD).write_bytes(files.sealed(buffer.getvalue()))
 
 
 class Payload:
@@ -772,14 +768,14 @@ FORGED = ("name", "spec", "listed", "member", "about")
 
 def mutate(path, kind, *given):
     """One kind of damage, or of forgery with right checksums."""
-    files = sorted(p for p in path.rglob("*") if p.is_file() and not p.is_symlink())
+    there = sorted(p for p in path.rglob("*") if p.is_file() and not p.is_symlink())
     if kind in FORGED:
         if not (path / RECORD).is_file():
             return None
         return forge_any(path, kind, *given)
     if kind == "remove":
         return shutil.rmtree(path / given[0], ignore_errors=True)
-    file = files[given[0] % len(files)]
+    file = there[given[0] % len(there)]
     data = file.read_bytes()
     if kind == "flip" and data:
         flipped = bytearray(data)
@@ -790,7 +786,7 @@ def mutate(path, kind, *given):
     elif kind in ("grow", "overwrite"):
         file.write_bytes((data if kind == "grow" else b"") + given[1])
     elif kind == "swap":
-        other = files[given[1] % len(files)]
+        other = there[given[1] % len(there)]
         file.write_bytes(other.read_bytes())
         other.write_bytes(data)
     elif kind in ("delete", "link", "folder"):

@@ -76,7 +76,9 @@ def test_every_changed_bit_is_seen(tmp_path):
 
 
 def commit(root, content, keep=True):
-    return files.replace_head(root, "head", content, partial="partial", keep=keep)
+    data = files.sealed(content)
+    files.replace_head(root, "head", data, partial="partial", keep=keep)
+    return data
 
 
 def newest(root):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """A draft beside `path`, which takes its name when it is written and is gone if it isn't."""
     draft = path.with_name(path.name + ".part")
+    draft.unlink(missing_ok=True)  # it may be a link to a file elsewhere
     try:
         yield draft
         os.replace(draft, path)

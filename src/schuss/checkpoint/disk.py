@@ -40,8 +40,8 @@ def write(
         raise
 
 
-def sync_folder(path: Path) -> None:
-    """Make new names in a folder last beyond a power cut."""
+def sync(path: Path) -> None:
+    """Make a file, or the names in a folder, last beyond a power cut."""
     if os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from schuss.checkpoint.disk import sync_folder, write
+from schuss.checkpoint.disk import sync, write
 from schuss.checkpoint.errors import CheckpointError
 
 BEFORE = ".before"
@@ -118,13 +118,25 @@ def summed(path: Path) -> int:
     return total
 
 
-def replace_head(root: Path, name: str, content: bytes, *, partial: str, keep: bool) -> bytes:
-    """Make a commit: the head's new bytes. With `keep` the present head becomes the one before."""
-    data = b"crc32 %08x\n" % zlib.crc32(content) + content
+def sealed(content: bytes) -> bytes:
+    """The bytes of a head: its content behind its own checksum."""
+    return b"crc32 %08x\n" % zlib.crc32(content) + content
+
+
+def replace_head(root: Path, name: str, data: bytes, *, partial: str, keep: bool) -> None:
+    """Make a commit of a sealed head. With `keep` the present head becomes the one before."""
     path, before = inside(root, name), inside(root, name + BEFORE) if keep else None
     write(path, data, inside(root, partial), before=before)
-    sync_folder(path.parent)
-    return data
+    sync(path.parent)
+
+
+def content(root: Path, name: str) -> bytes:
+    """The content of a head, when its bytes are those that were written."""
+    path = inside(root, name)
+    data = _bytes(path)
+    found = data.partition(b"\n")[2]
+    _same(path, sealed(found), data)
+    return found
 
 
 def go_back(root: Path, name: str) -> None:
@@ -144,11 +156,11 @@ def newest(root: Path, name: str, parse: Callable[[bytes], Any]) -> tuple[Any, b
     is missing, its predecessor being there, after a kill in the middle of a commit.
     """
     try:
-        return parse(_content(root, name)), False
+        return parse(content(root, name)), False
     except CheckpointError as error:
         problem = error
     try:
-        found = parse(_content(root, name + BEFORE))
+        found = parse(content(root, name + BEFORE))
     except CheckpointError:
         raise problem from None
     damaged = (root / name).exists()
@@ -156,14 +168,6 @@ def newest(root: Path, name: str, parse: Callable[[bytes], Any]) -> tuple[Any, b
         what = str(problem).removesuffix(f"; {REMEDY}")
         warnings.warn(f"{what}; the commit before it is whole and is used", stacklevel=2)
     return found, damaged
-
-
-def _content(root: Path, name: str) -> bytes:
-    """The content of a head, when its bytes are those that were written."""
-    path = inside(root, name)
-    seal, _, content = _bytes(path).partition(b"\n")
-    _same(path, b"crc32 %08x" % zlib.crc32(content), seal)
-    return content
 
 
 def _bytes(path: Path) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from schuss.checkpoint.chunks import append, key, stored, sweep
-from schuss.checkpoint.disk import INNER, PARTIAL, lock, sync_folder
+from schuss.checkpoint.disk import INNER, PARTIAL, lock, sync
 from schuss.checkpoint.errors import FULL, CheckpointError, failed
 from schuss.checkpoint.files import (
     REMEDY,
@@ -22,6 +22,7 @@ from schuss.checkpoint.files import (
     put,
     read,
     replace_head,
+    sealed,
 )
 from schuss.checkpoint.identity import RECORD, attributes, check_identity, check_ours, found, lost
 from schuss.checkpoint.record import Record, as_json, pack, unpack
@@ -152,8 +153,8 @@ class Checkpoint:
         if there is None:
             there = attributes(identity)
             new_group(self.path, there)
-            sync_folder(self.path)
-            sync_folder(self.path.parent)
+            sync(self.path)
+            sync(self.path.parent)
         self._about = zlib.crc32(inside(self.path, NODE).read_bytes())
         if has_head(self.path, RECORD):
             self._resume(lambda: check_identity(self.path, there["identity"], identity))
@@ -165,7 +166,7 @@ class Checkpoint:
         self._tidy(self._specs, self._specs)
 
     def _replace(self, packed):
-        replace_head(self.path, RECORD, packed, partial=PARTIAL, keep=self.commits > 0)
+        replace_head(self.path, RECORD, sealed(packed), partial=PARTIAL, keep=self.commits > 0)
 
     def _resume(self, check=lambda: None):
         """Go by the newest whole commit, when `check` lets us."""
@@ -217,7 +218,7 @@ class Checkpoint:
         if len(chunks):
             parents = folder.parents[: name.count("/") + 1] if not first else ()
             for parent in (folder, *parents):
-                sync_folder(parent)
+                sync(parent)
 
     def _tidy(self, changed, dropped):
         # No commit depends on it: it isn't waited for, and a full disk may leave it for later.
