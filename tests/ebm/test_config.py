@@ -1,13 +1,16 @@
 """Configurations: all that come along are built; the commands train, go on and draw samples."""
 
+import os
 import re
+import signal
 
 import numpy as np
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from schuss.ebm import config
+from schuss.ebm import checkpoint, config
+from schuss.ebm.batches import Batches
 from schuss.ebm.cli import ebm_app
 
 NAMES = config.names()
@@ -130,6 +133,38 @@ def test_a_folder_goes_on_with_its_own_run_only(tmp_path):
     assert shown.exit_code == 0 and "its 2 iterations are done" in shown.output
     shown = invoke("train", file, *folder, "3")
     assert shown.exit_code == 0 and "going on from iteration 2" in shown.output
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_signal_saves_and_ends_quietly(tmp_path, monkeypatch, number, times):
+    """The second signal comes while a checkpoint is written, which is dropped."""
+    file, run = write(tmp_path / "digits.toml", DIGITS), tmp_path / "run"
+    draw, save, sent = Batches.draw, checkpoint.write, []
+
+    def drawn(self, iteration, attempt):
+        if iteration == 7:
+            sent.append(number)
+            os.kill(os.getpid(), number)
+        return draw(self, iteration, attempt)
+
+    def written(*given):
+        if sent and len(sent) < times:
+            sent.append(number)
+            os.kill(os.getpid(), number)
+        return save(*given)
+
+    monkeypatch.setattr(Batches, "draw", drawn)
+    monkeypatch.setattr(checkpoint, "write", written)
+    before = signal.getsignal(signal.SIGTERM)
+    given = ("train", file, "--folder", str(run), "--device", "cpu", "--iterations", "9")
+    shown = invoke(*given)
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert shown.exit_code == 128 + number and len(sent) == times
+    assert "stopped; the same command goes on" in shown.output and "Traceback" not in shown.output
+    monkeypatch.undo()
+    begun = {1: 6, 2: 2}[times]
+    assert f"going on from iteration {begun}" in invoke(*given).output
 
 
 def test_bad_commands(tmp_path):

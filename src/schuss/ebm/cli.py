@@ -1,8 +1,11 @@
 """`schuss ebm train` and `schuss ebm sample`."""
 
+import contextlib
 import logging
 import os
 import pathlib
+import signal
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -31,7 +34,11 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Of all random numbers.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
 ) -> None:
-    """Train, or go on with what is in the folder; `torchrun` makes it use several GPUs."""
+    """Train, or go on with what is in the folder; `torchrun` makes it use several GPUs.
+
+    Ctrl-C and SIGTERM save what is there before they end it.
+    """
+    from schuss.checkpoint import CheckpointError
     from schuss.ebm import checkpoint
     from schuss.ebm.config import build, load
     from schuss.ebm.divergence import DivergenceError
@@ -40,7 +47,7 @@ def train(
     more: dict[str, Any] = {"iterations": iterations, "seed": seed}
     more = {name: value for name, value in more.items() if value is not None}
     try:
-        with _processes(device) as place:
+        with _terminable(), _processes(device) as place:
             trainer = build(
                 load(config), data=data, device=place, folder=folder, progress=True, **more
             )
@@ -53,7 +60,11 @@ def train(
     except DivergenceError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
-    except (ValueError, ImportError) as error:
+    except KeyboardInterrupt as interrupt:
+        _say(f"stopped; the same command goes on from what is in {folder}")
+        number = signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT
+        raise typer.Exit(128 + number) from None
+    except (ValueError, ImportError, CheckpointError) as error:
         raise typer.BadParameter(str(error)) from None
     _say(f"{history!r}; saved in {folder}")
 
@@ -71,6 +82,7 @@ def sample(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
 ) -> None:
     """A picture of samples of a trained energy."""
+    from schuss.checkpoint import CheckpointError
     from schuss.ebm.pictures import picture
     from schuss.ebm.saved import samples
 
@@ -82,9 +94,27 @@ def sample(
         place = _device(device)
         images = samples(folder, source, n, gradients=gradients, seed=seed, device=place)
         picture(out, images)
-    except (ValueError, ImportError) as error:
+    except (ValueError, ImportError, CheckpointError) as error:
         raise typer.BadParameter(str(error)) from None
     typer.echo(f"{len(images)} samples from {source} in {out}")
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, on which a run saves as on Ctrl-C."""
+
+
+@contextlib.contextmanager
+def _terminable() -> Iterator[None]:
+    """SIGTERM raises `Terminated`."""
+
+    def terminate(number, frame):
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _say(text: str) -> None:
@@ -101,8 +131,6 @@ def _device(name: str) -> str:
 
 def _processes(device: str):
     """The device of this process; where `torchrun` started it, it is made one of several."""
-    import contextlib
-
     import torch
     from torch import distributed
 

@@ -1,5 +1,10 @@
-"""All that training changes, as tensors by name."""
+"""All that training changes, as tensors by name; and the arguments that it depends on."""
 
+import dataclasses
+import hashlib
+from typing import Any
+
+import numpy as np
 import torch
 
 
@@ -36,3 +41,44 @@ def restore(tensors: dict[str, torch.Tensor], net, optimiser, ema) -> None:
 def under(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors whose names begin so, without it."""
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+def described(value: Any) -> Any:
+    """An argument for JSON: arrays by shape, dtype and digest, and functions, which can't be told
+    apart, by no more than being one."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: described(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"name": type(value).__name__, **fields}
+    if isinstance(value, torch.Tensor):
+        return {
+            "shape": list(value.shape),
+            "dtype": str(value.dtype).removeprefix("torch."),
+            "digest": digest(value),
+        }
+    if isinstance(value, np.generic):
+        return value.item()
+    if hasattr(value, "shape"):
+        return described(torch.as_tensor(np.asarray(value)))
+    if isinstance(value, dict):
+        return {str(name): described(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [described(part) for part in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return "a function" if callable(value) else type(value).__name__
+
+
+def digest(x: torch.Tensor) -> str:
+    """A hash of a tensor's values, some of which at a time leave its device."""
+    found = hashlib.blake2b(digest_size=8)
+    for part in x.detach().reshape(-1).split(2**22):
+        found.update(part.cpu().contiguous().view(torch.uint8).numpy().data)
+    return found.hexdigest()
+
+
+def rates(optimiser: torch.optim.Optimizer, lr: list[float]) -> dict[str, Any]:
+    """An optimiser's settings, of all its groups where there are several."""
+    names = ("betas", "momentum", "weight_decay")
+    columns = {"lr": lr} | {n: [g.get(n) for g in optimiser.param_groups] for n in names}
+    plain = {name: column[0] if len(column) == 1 else column for name, column in columns.items()}
+    return {"optimiser": type(optimiser).__name__, **plain}

@@ -1,10 +1,12 @@
 """The training loop: negatives by a sampler, one step of the optimiser, over and over."""
 
+import contextlib
+import functools
 import logging
 import math
 import pathlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from torch import nn
 
 from schuss.algorithms import ESH, Algorithm
 from schuss.arguments import corners, one_of, positive, seed_or_generator, whole
+from schuss.checkpoint.errors import understood
 from schuss.checkpoint.identity import check_identity
 from schuss.ebm import checkpoint, contents, ranks, scale
 from schuss.ebm.batches import Batches
@@ -40,6 +43,15 @@ PRECISIONS = {None: None, "bf16": torch.bfloat16}
 PICTURED = 100
 """Images in a picture."""
 
+META = ("iteration", "streams", "energy_scale", "recovery", "config", "seed", "settings")
+"""What a checkpoint says beside its tensors."""
+
+BUFFER = ("size", "reinit", "start", "lower", "upper", "seed")
+"""What a run depends on of a buffer that is new."""
+
+FIRST_SAVE, NEXT_SAVE = 60.0, 300.0
+"""Seconds after which a checkpoint is written, whatever `save_every` is."""
+
 
 class Trainer:
     """Trains an energy: any module that takes x (n, *shape) and returns (n,) or (n, 1).
@@ -63,8 +75,10 @@ class Trainer:
     limits, retries: what counts as diverged, and how often to go back to a good state.
     streams: parts of a batch with random numbers and a buffer of their own. One process with
         streams=2 does what two processes with half of the batch do.
-    folder, save_every: where checkpoints and pictures go, and after how many iterations; config:
-        what they should say of the run, for JSON.
+    folder, save_every: where checkpoints and pictures go, and after how many iterations. A
+        checkpoint alone is written at the first look, or after a minute, and every five minutes.
+        A folder that has checkpoints is refused until `resume` is called. config: what they
+        should say of the run, for JSON.
     """
 
     def __init__(
@@ -166,6 +180,31 @@ class Trainer:
         self._rescale(found)
         self.recovery = Recovery(whole("retries", retries, 0))
         self.iteration, self._saved = 0, 0
+        self._safe: int | None = None  # the iteration of the last checkpoint
+        self._clock = time.monotonic()
+        self._alone: pathlib.Path | None = None  # a folder that this run has locked
+        self._known: set[int] = set()  # marks of commits that this run goes on from
+        self._damaged: int | None = None
+        self._given = {
+            "sampler": sampler,
+            "steps": steps,
+            "keep": keep,
+            "start": start,
+            "buffer": buffer and {name: getattr(buffer, name) for name in BUFFER},
+            "weighting": weighting,
+            "reference": reference,
+            "batch": self.batches.batch * ranks.world(),
+            "lr_schedule": "constant" if lr_schedule is None else lr_schedule,
+            "data_noise": data_noise,
+            "flip": flip,
+            "energy_scale": energy_scale,
+            "regularise": regularise,
+            "joint_weight": joint_weight,
+            "clip": clip,
+            "ema": ema,
+            "precision": precision,
+            "seed": self.seed if isinstance(self.seed, int) else None,
+        }
         self._rows = np.zeros((0, len(STATISTICS)))
         self._speed = math.nan
 
@@ -200,11 +239,14 @@ class Trainer:
         if not self.recovery.ready:
             self.recovery.remember(self.iteration, self._tensors())
         shown = watching(self.progress and ranks.rank() == 0, self.iteration, end)
-        with training(self.net), tuned(), shown as watch:
+        folder = contextlib.nullcontext() if self.folder is None else self._alone_in(self.folder)
+        with folder, training(self.net), tuned(), shown as watch:
+            self._clock = time.monotonic()
             try:
                 self._loop(end, minutes, watch)
             except KeyboardInterrupt:
-                self._interrupted()
+                with contextlib.suppress(KeyboardInterrupt):  # a second one stops saving, too
+                    self._interrupted()
                 raise
         return self.history
 
@@ -215,18 +257,23 @@ class Trainer:
             numbers[count] = self._iterate()
             self.iteration, count = self.iteration + 1, count + 1
             images += self.batches.batch * ranks.world()
-            if self.iteration % self.every and self.iteration != end:
+            regular = self.iteration % self.every == 0 or self.iteration == end
+            overdue = self._overdue(regular)
+            # Several processes look together, and know each other's clocks after that alone.
+            if not regular and not (overdue and ranks.world() == 1):
                 continue
             late = minutes is not None and time.monotonic() - begun > 60 * minutes
-            well, late = self._look(numbers[:count], late)
+            well, late, overdue = self._look(numbers[:count], regular, late, overdue)
             count, now = 0, time.monotonic()
             self._speed = images / (now - begun - paused)
             if well:
                 watch(self.iteration, self._rows[-1], self._speed)
-                if self.folder is not None and (late or self._due(end)):
+                if self.folder is not None and regular and (late or self._due(end)):
                     self.save()
-                    paused += time.monotonic() - now
-            if late:
+                elif self.folder is not None and overdue:
+                    self._write(self.folder, weights=False)
+                paused += time.monotonic() - now
+            if late and regular:
                 return
 
     def _iterate(self) -> torch.Tensor:
@@ -261,24 +308,32 @@ class Trainer:
         )
         return torch.stack([number.detach().to(torch.float32) for number in numbers])
 
-    def _look(self, numbers: torch.Tensor, late: bool) -> tuple[bool, bool]:
-        """Bring the numbers to the host and judge them: whether all is well, whether time is up."""
+    def _look(
+        self, numbers: torch.Tensor, regular: bool, late: bool, overdue: bool
+    ) -> tuple[bool, bool, bool]:
+        """Bring the numbers to the host and judge them: whether all is well, whether time is up,
+        whether a checkpoint is overdue. What is done about divergences depends on regular looks
+        alone, not on the clock.
+        """
         total = torch.stack([p.detach().sum() for p in self.parameters]).sum().to(torch.float32)
-        flags = torch.stack((torch.full_like(total, float(late)), total))
-        host = ranks.mean(torch.cat((numbers.reshape(-1), flags))).double().cpu().numpy()
-        rows, late, finite = host[:-2].reshape(numbers.shape), bool(host[-2]), np.isfinite(host[-1])
+        flags = [torch.full_like(total, float(flag)) for flag in (late, overdue)]
+        given = torch.cat((numbers.reshape(-1), torch.stack((*flags, total))))
+        host = ranks.mean(given).double().cpu().numpy()
+        rows, finite = host[:-3].reshape(numbers.shape), np.isfinite(host[-1])
+        late, overdue = bool(host[-3]), bool(host[-2])
         found = cause(rows, self.limits)
         if self.iteration == len(rows):  # nothing was learned yet
             turn = rows[0, STATISTICS.index("delta")]
             scale.check_turn(turn, self.limits.delta, self.energy_scale)
         if found is None and finite:
             self._rows = np.concatenate((self._rows, rows))
-            self.recovery.praise()
-            self.recovery.remember(self.iteration, self._tensors())
-            return True, late
+            if regular:
+                self.recovery.praise()
+                self.recovery.remember(self.iteration, self._tensors())
+            return True, late, overdue
         row, shown = (len(rows) - 1, None) if found is None else found
         self._go_back(self.iteration - len(rows) + row + 1, shown)
-        return False, late
+        return False, late, overdue
 
     def _go_back(self, iteration: int, shown: str | None) -> None:
         """Report a divergence and return to a good state."""
@@ -287,6 +342,7 @@ class Trainer:
         found = "; ".join(part for part in (shown, named) if part) or "weights that overflow"
         back_to, tensors = self.recovery.go_back(iteration, found)
         self._restore(back_to, tensors)
+        self._saved = min(self._saved, back_to)
         failures, retries = self.recovery.failures, self.recovery.retries
         if failures > retries:
             raise DivergenceError(
@@ -315,16 +371,56 @@ class Trainer:
     def _interrupted(self) -> None:
         """Leave a whole state behind, that of the last look, and save it."""
         self._restore(*self.recovery.last)
-        if self.folder is not None and ranks.world() == 1 and self.iteration > self._saved:
-            self.save()
+        if self.folder is not None and ranks.world() == 1 and self.iteration > (self._safe or 0):
+            self._write(self.folder)
 
     def _due(self, end: int) -> bool:
         return self.iteration == end or self.iteration - self._saved >= self.save_every
 
+    def _overdue(self, regular: bool) -> bool:
+        """Whether a checkpoint should be written whatever `save_every` is."""
+        if self.folder is None or (self._safe is None and regular):
+            return self.folder is not None
+        limit = FIRST_SAVE if self._safe is None else NEXT_SAVE
+        return time.monotonic() - self._clock > limit
+
+    @contextlib.contextmanager
+    def _alone_in(self, folder: pathlib.Path) -> Iterator[None]:
+        """Lock the folder, and refuse one whose checkpoints are of another run."""
+        folder = folder.absolute()
+        if self._alone == folder:
+            yield
+            return
+        checkpoint.check_known(folder, self._known)
+        if ranks.rank() == 0:
+            folder.mkdir(parents=True, exist_ok=True)
+            only = checkpoint.alone(folder, self._known, self._damaged)
+        else:
+            only = contextlib.nullcontext()
+        before = self._alone
+        with only:
+            self._alone = folder
+            try:
+                yield
+            finally:
+                self._alone = before
+
     def save(self, folder: str | pathlib.Path | None = None) -> pathlib.Path:
         """Write a checkpoint to go on from, the weights alone, and pictures; the checkpoint."""
         folder = self._folder(folder)
+        with self._alone_in(folder):
+            place = self._write(folder)
+            if ranks.rank() == 0:
+                self._draw(folder)
+        self._saved = self.iteration
+        return place
+
+    def _write(self, folder: pathlib.Path, weights: bool = True) -> pathlib.Path:
+        """Write a checkpoint, and the weights alone if wanted."""
         place = checkpoint.begin(folder, self.iteration)
+        ranks.wait()
+        if ranks.rank() == 0:
+            checkpoint.clear(place)
         ranks.wait()
         for stream, buffer in enumerate(self.batches.buffers):
             checkpoint.write(place / self._stream_file(stream), buffer.state_dict())
@@ -338,45 +434,68 @@ class Trainer:
                 "recovery": self.recovery.state(),
                 "config": self.config,
                 "seed": self.seed if isinstance(self.seed, int) else None,
+                "settings": self._settings,
             }
             checkpoint.write(place / checkpoint.STATE, tensors, meta)
-            weights = folder / f"weights-{self.iteration:07d}.safetensors"
-            checkpoint.write(weights, self.averaged.state_dict())
         ranks.wait()
         if ranks.rank() == 0:
-            checkpoint.finish(folder, place)
-            self._draw(folder)
-        self._saved = self.iteration
+            file = folder / f"weights-{self.iteration:07d}.safetensors" if weights else None
+            if file is not None:
+                checkpoint.write(file, self.averaged.state_dict())
+            checkpoint.finish(folder, place, file, self._known)
+        ranks.wait()
+        self._safe, self._clock = self.iteration, time.monotonic()
         return place
 
-    def resume(self, folder: str | pathlib.Path | None = None) -> "Trainer":
-        """Go on from the newest checkpoint: with the same arguments, to the same numbers.
+    @functools.cached_property
+    def _settings(self) -> dict[str, Any]:
+        """The arguments that the numbers of a run depend on, for JSON."""
+        examples = self.batches.examples
+        data = examples.function or examples.x
+        return contents.described(
+            {"data": data, "labels": examples.labels, **self._given}
+            | contents.rates(self.optimiser, self._rates)
+        )
 
-        A run that was described by another `config`, its length aside, is refused.
+    def resume(self, folder: str | pathlib.Path | None = None) -> "Trainer":
+        """Go on from the newest whole checkpoint: with the same arguments, to the same numbers.
+
+        Other data, arguments or another `config` are refused, the length of the run aside.
         """
-        place = checkpoint.latest(self._folder(folder))
+        folder = self._folder(folder)
+        mark = checkpoint.mark(folder)
+        place, damaged = checkpoint.newest(folder)
         device = self.parameters[0].device
         tensors, meta = checkpoint.read(place / checkpoint.STATE, device)
-        if self.config is not None and meta["config"] is not None:
-            described = checkpoint.identity(meta["config"], meta.get("seed", self.seed))
-            here = checkpoint.identity(self.config, self.seed)
-            check_identity(self._folder(folder), described, here)
+        with understood(place):
+            saved = {name: meta[name] for name in META}
+            settings = dict(saved["settings"])
+        if self.config is not None and saved["config"] is not None:
+            described = checkpoint.identity(saved["config"], saved["seed"])
+            check_identity(folder, described, checkpoint.identity(self.config, self.seed))
         checkpoint.check_architecture(contents.under("net.", tensors), self.net.state_dict())
         if (self.ema is not None) != ("ema.steps" in tensors):
             raise ValueError("ema must be given if, and only if, it was when this run was saved")
-        if meta["streams"] != self._streams:
+        if saved["streams"] != self._streams:
             raise ValueError(
-                f"the checkpoint has {meta['streams']} buffers in all but this run has "
+                f"the checkpoint has {saved['streams']} buffers in all but this run has "
                 f"{self._streams}; use as many processes times streams="
             )
-        for stream, buffer in enumerate(self.batches.buffers):
-            buffer.load_state_dict(checkpoint.read(place / self._stream_file(stream), device)[0])
-        contents.restore(tensors, self.net, self.optimiser, self.ema)
-        if self.energy_scale != meta["energy_scale"]:
-            self._rescale(meta["energy_scale"])
-        self.recovery.load(meta["recovery"])
-        self.iteration = self._saved = meta["iteration"]
-        self._rows = tensors["history"].cpu().numpy()
+        check_identity(folder, settings, self._settings)
+        streams = [
+            checkpoint.read(place / self._stream_file(stream), device)[0]
+            for stream in range(len(self.batches.buffers))
+        ]
+        with understood(place):
+            for buffer, stream in zip(self.batches.buffers, streams, strict=True):
+                buffer.load_state_dict(stream)
+            contents.restore(tensors, self.net, self.optimiser, self.ema)
+            if self.energy_scale != saved["energy_scale"]:
+                self._rescale(saved["energy_scale"])
+            self.recovery.load(saved["recovery"])
+            self.iteration = self._saved = self._safe = saved["iteration"]
+            self._rows = tensors["history"].cpu().numpy()
+        self._known, self._damaged = {mark}, mark if damaged else None
         return self
 
     def _rescale(self, energy_scale: float) -> None:
