@@ -111,7 +111,7 @@ def started(folder, how, iterations=24):
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def told(process):
+def reported(process):
     """The iteration from which a process went on, and the losses of the whole run."""
     out, errors = process.communicate()
     assert process.returncode == 0, errors
@@ -123,7 +123,7 @@ def test_a_killed_run_resumes_to_the_same_losses(tmp_path):
     killed = started(tmp_path / "run", "kill")
     killed.communicate()
     assert killed.returncode == -signal.SIGKILL
-    resumed, want = (told(started(tmp_path / name, "go")) for name in ("run", "whole"))
+    resumed, want = (reported(started(tmp_path / name, "go")) for name in ("run", "whole"))
     assert resumed[0] == "8" and want[0] == "0"
     assert resumed[1:] == want[1:]
 
@@ -283,7 +283,7 @@ def test_all_fields_that_differ_are_named(saved):
 # By the clock.
 
 
-def test_a_checkpoint_is_written_at_the_first_look(tmp_path):
+def test_a_checkpoint_is_written_early(tmp_path):
     run = trainer(folder=tmp_path, save_every=1000)
     kill_at(run, 7)
     with pytest.raises(Killed):

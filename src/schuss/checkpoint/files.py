@@ -66,9 +66,7 @@ def inside(root: Path, name: str) -> Path:
         except (FileNotFoundError, NotADirectoryError):
             continue
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise CheckpointError(
-                f"{path} is a link or no file; put what it stands for in its place"
-            )
+            raise CheckpointError(f"{path} is a link or no file; replace it by the file itself")
     return path
 
 

@@ -76,9 +76,9 @@ class Trainer:
     streams: parts of a batch with random numbers and a buffer of their own. One process with
         streams=2 does what two processes with half of the batch do.
     folder, save_every: where checkpoints and pictures go, and after how many iterations. A
-        checkpoint alone is written at the first look, or after a minute, and every five minutes.
-        A folder that has checkpoints is refused until `resume` is called. config: what they
-        should say of the run, for JSON.
+        checkpoint without pictures is written after the first `every` iterations, or a minute,
+        and then every five minutes. A folder that has checkpoints is refused until `resume` is
+        called. config: what they should say of the run, for JSON.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ class Trainer:
             images += self.batches.batch * ranks.world()
             regular = self.iteration % self.every == 0 or self.iteration == end
             overdue = self._overdue(regular)
-            # Several processes look together, and know each other's clocks after that alone.
+            # Clocks of several processes differ: they stop together at regular iterations only.
             if not regular and not (overdue and ranks.world() == 1):
                 continue
             late = minutes is not None and time.monotonic() - begun > 60 * minutes
@@ -312,8 +312,8 @@ class Trainer:
         self, numbers: torch.Tensor, regular: bool, late: bool, overdue: bool
     ) -> tuple[bool, bool, bool]:
         """Bring the numbers to the host and judge them: whether all is well, whether time is up,
-        whether a checkpoint is overdue. What is done about divergences depends on regular looks
-        alone, not on the clock.
+        whether a checkpoint is overdue. States to go back to are kept at regular iterations only,
+        so that the clock has no influence on the numbers.
         """
         total = torch.stack([p.detach().sum() for p in self.parameters]).sum().to(torch.float32)
         flags = [torch.full_like(total, float(flag)) for flag in (late, overdue)]
