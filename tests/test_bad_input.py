@@ -2,6 +2,7 @@
 
 import re
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -90,6 +91,81 @@ def test_value_and_grad_is_for_numpy(engine):
         follow(value_and_grad=numpy_energy, engine=engine)
 
 
+def test_a_name_instead_of_a_target():
+    for call in (
+        lambda name: schuss.sample(name),
+        lambda name: schuss.trajectory(name),
+        lambda name: Sampler().run(target=name),
+        lambda name: schuss.evidence(name),
+    ):
+        with refuse(
+            "target must be a schuss target, got the name 'mog'; pass schuss.targets.get('mog')",
+            TypeError,
+        ):
+            call("mog")
+        with refuse(
+            "target must be a schuss target, got 'mug'; names are for schuss.targets.get, which "
+            "knows those of `schuss targets`",
+            TypeError,
+        ):
+            call("mug")
+    with refuse(
+        "energy must be callable, got the name 'mog'; pass schuss.targets.get('mog')", TypeError
+    ):
+        Sampler()("mog", START)
+    with refuse(
+        "name must be a known target, got None; pass one of "
+        + str(list(targets.TARGETS | targets.posteriors.POSTERIORS))
+    ):
+        targets.get(None)
+
+
+@pytest.mark.parametrize("first", [1, None, jax_energy])
+def test_comparing_what_is_no_model(first):
+    """Both are looked at before either is run."""
+    wanted = "a target, a model or a result of schuss.evidence"
+    got = f"got {type(first).__name__}; pass schuss.evidence(energy=…, reference=…)"
+    with refuse(f"first must be {wanted}, {got}", TypeError):
+        schuss.compare(first, TARGET)
+    with refuse(f"second must be {wanted}, {got}", TypeError):
+        schuss.compare(TARGET, first)
+    with refuse(
+        "target is missing; pass a model, a target, or a function as energy= or logdensity="
+    ):
+        schuss.evidence(reference=schuss.Normal(dim=3))
+
+
+@pytest.mark.parametrize("name", ["nuts", "NUTS", "mclmc", "auto"])
+def test_samplers_by_name(name):
+    where = "; NUTS and other libraries' samplers run with schuss compare"
+    for argument, call in (
+        ("sampler", lambda: follow(TARGET, sampler=name)),
+        ("algorithm", lambda: Sampler(name)),
+    ):
+        with refuse(
+            f"{argument} must be an algorithm such as schuss.ESH(0.1), got {name!r}{where}",
+            TypeError,
+        ):
+            call()
+    if name != "auto":
+        with refuse(
+            f'sampler must be an algorithm such as schuss.ESH(0.1) or "auto", got {name!r}{where}',
+            TypeError,
+        ):
+            schuss.sample(TARGET, sampler=name)
+    with pytest.raises(TypeError, match=r'or "auto", got \'hmc\'; pass schuss.HMC\(\)$'):
+        schuss.sample(TARGET, sampler="hmc")
+
+
+@pytest.mark.parametrize("checkpoint", [5, True, "", b"run", object()])
+def test_checkpoint_that_is_no_path(checkpoint):
+    with refuse(
+        f"checkpoint must be the path of a folder, got {checkpoint!r}; pass e.g. 'run.zarr'",
+        TypeError,
+    ):
+        schuss.sample(TARGET, checkpoint=checkpoint)
+
+
 # Where it starts.
 
 
@@ -129,12 +205,18 @@ def test_no_position(shape, engine):
         (torch.ones((4, 3), dtype=torch.bool), "torch.bool"),
         (np.ones((4, 3), complex), "complex128"),
         (np.asarray([["a"]]), "<U1"),
+        (np.ones((4, 3), "M8[D]"), "datetime64[D]"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_no_number(init, name):
     engine = "torch" if isinstance(init, torch.Tensor) else "jax"
     message = f"init must be floating point, got dtype {name}; convert it, e.g. init * 1.0"
+    if "bool" not in name:
+        message = (
+            f"init must hold real numbers, got dtype {name}; pass an array of floats, shape "
+            "(chains, dim)"
+        )
     with refuse(message):
         follow(energy=jax_energy, init=init, engine=engine)
     for point in (init, init[0]):
@@ -220,6 +302,85 @@ def test_not_finite_at_the_start(engine, bad):
         follow(TARGET, init=init, engine=engine)
 
 
+def everywhere(init):
+    """Every call that takes a start."""
+    return (
+        lambda: follow(energy=jax_energy, init=init),
+        lambda: Sampler(steps=2)(jax_energy, init),
+        lambda: schuss.sample(energy=jax_energy, init=init),
+        lambda: schuss.sample(TARGET, init=init),
+    )
+
+
+def test_rows_of_several_lengths():
+    for call in everywhere([[0.0, 0.0], [1.0]]):
+        with refuse(
+            "init must have rows of one length, got [[0.0, 0.0], [1.0]]; pass an array of shape "
+            "(chains, dim)"
+        ):
+            call()
+
+
+@pytest.mark.parametrize("init", [["a", "b"], [["a"]]])
+def test_strings_are_no_start(init):
+    for call in everywhere(init):
+        with pytest.raises(ValueError, match=r"^init must hold real numbers, got dtype <U1; pass"):
+            call()
+
+
+@pytest.mark.parametrize("init", [[], [[]], np.ones((0, 3))])
+def test_no_position_anywhere(init):
+    for call in everywhere(init):
+        with refuse(
+            f"init has shape {np.shape(init)}, which holds no position; pass some, shape "
+            "(chains, dim)"
+        ):
+            call()
+
+
+@pytest.mark.parametrize("init", [{"a": 1.0}, lambda rng, chains: np.ones((chains, 3)), {1, 2}])
+def test_starts_that_only_sample_takes(init):
+    with refuse(
+        f"init must be positions, shape (chains, dim), got {type(init).__name__}; pass an array "
+        "(dicts and functions are for schuss.sample)",
+        TypeError,
+    ):
+        follow(energy=jax_energy, init=init)
+
+
+@pytest.mark.parametrize(
+    ("init", "message"),
+    [
+        (
+            lambda rng, n: None,
+            "init(rng, chains) must return 4 starts, shape (4, dim), got a NoneType",
+        ),
+        (
+            lambda rng, n: np.ones(n),
+            "init(rng, chains) must return 4 starts, shape (4, dim), got shape (4,)",
+        ),
+        (lambda rng: "a", "init(rng) must return one start, shape (dim,), got a str"),
+        (
+            lambda rng, n: [[1], [1, 2]],
+            "init(rng, chains) must have rows of one length, got [[1], [1, 2]]; pass an array of "
+            "shape (chains, dim)",
+        ),
+    ],
+)
+def test_functions_that_draw_no_starts(init, message):
+    with refuse(message):
+        schuss.sample(energy=jax_energy, init=init)
+
+
+def test_a_start_function_without_arguments():
+    with refuse(
+        "init must be a function of (rng, chains) or of rng, got one of no arguments; pass what it "
+        "returns",
+        TypeError,
+    ):
+        schuss.sample(energy=jax_energy, init=lambda: np.ones(3))
+
+
 # What the energy returns.
 
 
@@ -260,13 +421,44 @@ def test_jax_energy_of_the_wrong_shape(energy, shape):
         follow(energy=energy)
 
 
-@pytest.mark.parametrize("shape", [(), (4, 3), (3,)])
+@pytest.mark.parametrize("shape", [(), (4, 3), (3,), (1,)])
 def test_numpy_energy_of_the_wrong_shape(shape):
     with refuse(
-        f"energy returned shape {shape} for a batch of 4 chains; return one energy per chain, "
-        "shape (4,) or (4, 1)"
+        f"value_and_grad returned energies of shape {shape} for 4 chains; return one for each, "
+        "shape (4,), or pass schuss.from_value_and_grad(fn, dim), whose fn takes one position"
     ):
         follow(value_and_grad=lambda x: (np.ones(shape), x), engine="numpy")
+
+
+@pytest.mark.parametrize(
+    ("found", "got"),
+    [
+        ((1.0,), "tuple of 1; return value, gradient"),
+        ((1.0, 2.0, 3.0), "tuple of 3; return value, gradient"),
+        (None, "NoneType; return value, gradient"),
+        (1.0, "float; return value, gradient"),
+        ({"a": 1.0, "b": 2.0}, "dict; return value, gradient"),
+        ((None, np.ones(3)), "the value None; make it real numbers"),
+        (("a", np.ones(3)), "the value 'a'; make it real numbers"),
+        ((1.0, None), "the gradient None; make it real numbers"),
+        ((1.0, [[1.0], [1.0, 2.0]]), "the gradient [[1.0], [1.0, 2.0]]; make it real numbers"),
+        ((1j, np.ones(3)), "the value 1j; make it real numbers"),
+    ],
+)
+def test_no_pair_of_value_and_gradient(found, got):
+    whole = "two arrays, energies (chains,) and gradients like the positions"
+    given = {"value_and_grad": lambda x: found}
+    for call in (
+        lambda: follow(**given, engine="numpy"),
+        lambda: Sampler(steps=2).run(init=START, **given),
+        lambda: schuss.sample(init=START, **given),
+        lambda: schuss.evidence(reference=schuss.Normal(dim=3), **given),
+    ):
+        with refuse(f"value_and_grad must return {whole}, got {got}", TypeError):
+            call()
+    for batched in (False, True):
+        with refuse(f"fn must return a pair, log p and its gradient, got {got}", TypeError):
+            schuss.sample(schuss.from_value_and_grad(lambda x: found, 3, batched=batched))
 
 
 @pytest.mark.parametrize("shape", [(4,), (3,), (4, 2), ()])
@@ -295,28 +487,15 @@ def test_torch_energy_without_gradient(energy):
         follow(energy=energy, init=TENSOR, engine="torch")
 
 
-def test_jax_energy_in_numpy():
-    """The middle is JAX's own words, which change from one release to the next."""
-    with pytest.raises(
-        ValueError,
-        match=re.escape("energy works neither on one position of shape (3,) (TracerArray")
-        + ".*"
-        + re.escape(") nor on a batch of shape (4, 3) (TracerArray")
-        + ".*"
-        + re.escape("); write it with jax.numpy, or pass value_and_grad= with engine='numpy'")
-        + "$",
-    ):
-        follow(energy=lambda x: np.sum(np.asarray(x) ** 2, axis=-1))
-
-
 def test_jax_energy_that_fails():
     def energy(x):
         raise RuntimeError("no luck\nat all")
 
+    line = energy.__code__.co_firstlineno + 1
     with refuse(
-        "energy works neither on one position of shape (3,) (RuntimeError: no luck) nor on a batch "
-        "of shape (4, 3) (RuntimeError: no luck); make it take what init holds, or pass an init of "
-        "the shape that it takes (a dict for one of a dict)"
+        "energy fails on positions of shape (3,) and (4, 3) alike (RuntimeError: no luck, "
+        f'test_bad_input.py, line {line}: `raise RuntimeError("no luck\\nat all")`); make it take '
+        "what init holds, or pass an init of the shape that it takes (a dict for one of a dict)"
     ):
         follow(energy=energy)
 
@@ -336,6 +515,15 @@ def test_counts_of_a_path(name, value):
         follow(TARGET, **{name: value})
 
 
+@pytest.mark.parametrize("name", ["draws", "gradients", "chains", "thin", "devices"])
+@pytest.mark.parametrize("value", [8.0, 8.5, True, "8"])
+def test_counts_of_a_run(name, value):
+    remedy = "; pass 8, without a point" if value == 8.0 else ""
+    least = 4 if name == "draws" else 1
+    with refuse(f"{name} must be a whole number of at least {least}, got {value!r}{remedy}"):
+        schuss.sample(TARGET, **{name: value})
+
+
 def test_half_a_step():
     with refuse("steps must be a whole number of at least 1, got 1.5"):
         follow(TARGET, steps=1.5)
@@ -348,10 +536,6 @@ def test_steps_that_are_no_count(value):
         follow(TARGET, steps=value)
     with refuse(message):
         Sampler(steps=value)
-
-
-def test_whole_floats_are_counts():
-    assert len(follow(TARGET, steps=4.0, every=2.0, engine="numpy").x) == 3
 
 
 def test_every_does_not_divide_steps():
@@ -390,13 +574,80 @@ def test_options_of_torch_with_an_engine():
         follow(TARGET, engine=engines.get("jax"), compile=True)
 
 
-@pytest.mark.parametrize("seed", [1.5, None, "one"])
-@pytest.mark.parametrize("engine", ["numpy", "jax", "torch"])
-def test_seed_that_is_none(engine, seed):
-    with pytest.raises((TypeError, ValueError), match=r"^seed must be "):
-        follow(TARGET, seed=seed, engine=engine)
-    with pytest.raises((TypeError, ValueError), match=r"^seed must be "):
-        Sampler(seed=seed, engine=engine).run(target=TARGET, init=START)
+def seeded(seed):
+    """The noise of every call that takes a seed."""
+    given = {"engine": "numpy", "progress": False}
+    small = {"method": "jarzynski", "steps": 2, "particles": 32, "groups": 2}
+    return (
+        follow(TARGET, seed=seed, engine="numpy").x[-1],
+        Sampler(steps=2, seed=seed, engine="numpy").run(target=TARGET, init=START).x,
+        schuss.sample(TARGET, sampler=ULA(0.5), draws=4, seed=seed, init=START, **given).x,
+        schuss.evidence(TARGET, reference=schuss.Normal(dim=3), seed=seed, **small, **given).x,
+        follow(TARGET, engine="numpy").ergodic_sample(3, seed=seed),
+    )
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        1.5,
+        True,
+        None,
+        "one",
+        -1,
+        [1, 2],
+        np.random.RandomState(0),
+        np.random,
+        jax.random.split(jax.random.key(0)),
+        np.array([1, 2]),
+    ],
+    ids=lambda seed: type(seed).__name__,
+)
+def test_seed_that_is_none(seed):
+    calls = (
+        lambda: follow(TARGET, seed=seed, engine="numpy"),
+        lambda: Sampler(seed=seed),
+        lambda: schuss.sample(TARGET, seed=seed),
+        lambda: schuss.evidence(TARGET, reference=schuss.Normal(dim=3), seed=seed),
+        lambda: follow(TARGET, engine="numpy").ergodic_sample(3, seed=seed),
+    )
+    for call in calls:
+        with pytest.raises(
+            ValueError,
+            match=r"^seed must be a whole number of at least 0, a NumPy Generator or SeedSequence, "
+            r"or one JAX key, got .*; pass e.g. seed=0$",
+        ):
+            call()
+
+
+@pytest.mark.filterwarnings("ignore::schuss.NotConverged")
+@pytest.mark.parametrize(
+    "seed",
+    [
+        lambda n: np.int64(n),
+        np.random.SeedSequence,
+        np.random.default_rng,
+        jax.random.key,
+        jax.random.PRNGKey,
+        lambda n: jax.random.key(n, impl="rbg"),
+    ],
+    ids=["integer", "sequence", "generator", "key", "old key", "wide key"],
+)
+def test_seeds_of_every_kind(seed):
+    """Equal seeds give equal numbers, and others others."""
+    first, same, other = seeded(seed(1)), seeded(seed(1)), seeded(seed(2))
+    for one, again, apart in zip(first, same, other, strict=True):
+        np.testing.assert_array_equal(one, again)
+        assert not np.array_equal(one, apart)
+
+
+def test_which_seeds_move_on():
+    rng, sequence = np.random.default_rng(0), np.random.SeedSequence(0)
+    paths = [follow(TARGET, seed=seed, engine="numpy").x for seed in (rng, rng, sequence, sequence)]
+    assert not np.array_equal(paths[0], paths[1])
+    np.testing.assert_array_equal(paths[2], paths[3])
+    drawn = int(np.random.default_rng(0).integers(2**62))
+    np.testing.assert_array_equal(paths[0], follow(TARGET, seed=drawn, engine="numpy").x)
 
 
 def test_sampler():
@@ -433,7 +684,7 @@ def test_noise_that_does_not_fit(noise):
 
 
 def test_ergodic_sample_of_nothing():
-    with refuse("n must be at least 1, got 0"):
+    with refuse("n must be a whole number of at least 1, got 0"):
         follow(TARGET, engine="numpy").ergodic_sample(0)
 
 
@@ -471,14 +722,27 @@ def test_positive_numbers_of_esh(name, value):
         ESH(**{name: value})
 
 
+def test_several_numbers_where_there_is_one():
+    for name in ("kappa", "refresh"):
+        with refuse(f"{name} must be one number, got [1.0, 2.0]"):
+            ESH(**{name: [1.0, 2.0]})
+    with refuse("step_size must be positive and finite, got True"):
+        ESH(True)
+    with refuse(
+        "integrator must be one of 'leapfrog', 'minimal-norm', 'long-step', "
+        "'fourth-order', got ['leapfrog']"
+    ):
+        ESH(integrator=["leapfrog"])
+
+
 def test_mass():
     with refuse("mass must be positive and finite, got -1.0"):
         NoseHoover(mass=-1.0)
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), "a", None, True, [0.5]])
 def test_q(value):
-    with refuse(f"q must be between 0 (Newton) and 1 (ESH), got {value}"):
+    with refuse(f"q must be between 0 (Newton) and 1 (ESH), got {value!r}"):
         Unscaled(q=value)
 
 

@@ -6,17 +6,19 @@ are not: another step size compiles nothing anew.
 
 import dataclasses
 import math
+import numbers
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from schuss.arguments import one_of, positive, whole
+from schuss.arguments import one_of, positive, positive_number, whole
 from schuss.core import endpoint, flow, nose_hoover, orbit, persistent
 from schuss.core.dynamics import ESH as ESH_FLOW
 from schuss.core.dynamics import NEWTON, q_dynamics
 from schuss.core.integrators import INTEGRATORS, LEAPFROG
 from schuss.core.kernel import Kernel
 from schuss.core.refresh import amount
+from schuss.keywords import explaining
 
 
 class Build(NamedTuple):
@@ -39,6 +41,7 @@ class Algorithm(Protocol):
         ...
 
 
+@explaining
 @dataclasses.dataclass(frozen=True)
 class ESH:
     """Energy Sampling Hamiltonian dynamics. The defaults are the paper's.
@@ -73,9 +76,9 @@ class ESH:
         one_of("adjust", self.adjust, (None, "endpoint", "orbit", "persistent"))
         one_of("weight", self.weight, ("energy", "speed", "time"))
         if self.kappa is not None:
-            positive("kappa", self.kappa)
+            positive_number("kappa", self.kappa)
         if self.refresh is not None:
-            positive("refresh", self.refresh)
+            positive_number("refresh", self.refresh)
         if self.metric is not None:
             positive("metric", self.metric)
         whole("steps", self.steps, 2 if self.adjust == "orbit" else 1)
@@ -131,6 +134,7 @@ class ESH:
         return Build(kernel, flow.Params(self.step_size, kappa, nu, -math.inf, math.inf))
 
 
+@explaining
 @dataclasses.dataclass(frozen=True)
 class Unscaled:
     """Leapfrog for the un-scaled q-Hamiltonian dynamics: the original ESH at q = 1, Newton at 0."""
@@ -141,8 +145,8 @@ class Unscaled:
     def __post_init__(self):
         """Refuse what can't run."""
         positive("step_size", self.step_size)
-        if not 0 <= self.q <= 1:
-            raise ValueError(f"q must be between 0 (Newton) and 1 (ESH), got {self.q}")
+        if isinstance(self.q, bool) or not (isinstance(self.q, numbers.Real) and 0 <= self.q <= 1):
+            raise ValueError(f"q must be between 0 (Newton) and 1 (ESH), got {self.q!r}")
 
     def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
         """The kernel for `dim` coordinates."""
@@ -151,6 +155,7 @@ class Unscaled:
         return Build(kernel, _plain(self.step_size))
 
 
+@explaining
 @dataclasses.dataclass(frozen=True)
 class ULA:
     """Unadjusted Langevin: x ← x − ε²/2 g + ε z."""
@@ -168,6 +173,7 @@ class ULA:
         return Build(kernel, _plain(self.step_size))
 
 
+@explaining
 @dataclasses.dataclass(frozen=True)
 class MALA:
     """Metropolis-adjusted Langevin: HMC with a single leapfrog."""
@@ -183,6 +189,7 @@ class MALA:
         return HMC(self.step_size, steps=1).build(dim)
 
 
+@explaining
 @dataclasses.dataclass(frozen=True)
 class HMC:
     """Hamiltonian Monte Carlo with `steps` leapfrogs for each proposal."""
@@ -201,6 +208,7 @@ class HMC:
         return Build(endpoint.kernel(NEWTON, LEAPFROG), params)
 
 
+@explaining
 @dataclasses.dataclass(frozen=True)
 class NoseHoover:
     """Nosé–Hoover dynamics with one thermostat of the given mass."""
@@ -211,22 +219,34 @@ class NoseHoover:
     def __post_init__(self):
         """Refuse what can't run."""
         positive("step_size", self.step_size)
-        positive("mass", self.mass)
+        positive_number("mass", self.mass)
 
     def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
         """The kernel for `dim` coordinates."""
         return Build(nose_hoover.kernel(), nose_hoover.Params(self.step_size, self.mass))
 
 
-def checked(name: str, value: Any) -> Any:
-    """Refuse what isn't an algorithm, by the name of the argument."""
+ALGORITHMS = (ESH, HMC, MALA, ULA, NoseHoover, Unscaled)
+
+
+def checked(name: str, value: Any, *, auto: bool = False) -> Any:
+    """Refuse what isn't an algorithm, by the name of the argument, which may take "auto" too."""
     if isinstance(value, type):
         raise TypeError(
             f"{name} must be an algorithm, got the class {value.__name__}; pass {value.__name__}(…)"
         )
-    if not hasattr(value, "build"):
-        raise TypeError(f"{name} must be an algorithm such as schuss.ESH(0.1), got {value!r}")
-    return value
+    if hasattr(value, "build"):
+        return value
+    wanted = "an algorithm such as schuss.ESH(0.1)" + (' or "auto"' if auto else "")
+    remedy = ""
+    if isinstance(value, str):
+        own = {kind.__name__.lower(): kind.__name__ for kind in ALGORITHMS}.get(value.lower())
+        remedy = (
+            f"; pass schuss.{own}()"
+            if own
+            else "; NUTS and other libraries' samplers run with schuss compare"
+        )
+    raise TypeError(f"{name} must be {wanted}, got {value!r}{remedy}")
 
 
 def transition(algorithm: Algorithm) -> int:

@@ -14,6 +14,8 @@ from typing import Annotated
 
 import typer
 
+from schuss import traced
+
 app = typer.Typer(
     help="Sample unnormalised densities with Energy Sampling Hamiltonian dynamics.",
     no_args_is_help=True,
@@ -56,18 +58,32 @@ WHAT = typer.Argument(
 
 @contextlib.contextmanager
 def _plainly() -> Iterator[None]:
-    """Bad input as one sentence; an error from the user's own code with its traceback."""
+    """Bad input as one sentence; an error in the user's own code with his part of the traceback."""
     try:
         yield
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        here = pathlib.Path(__file__).parent
-        if not frames or here not in pathlib.Path(frames[-1].filename).parents:
-            raise
-        raise typer.BadParameter(str(error)) from None
     except KeyboardInterrupt as stop:
         typer.echo(str(stop) or "interrupted", err=True)
         raise typer.Exit(130) from None
+    except typer.Exit:
+        raise
+    except Exception as error:
+        ours, theirs = _is_ours(error), traced.own_error(error)
+        if theirs is None and not ours:
+            raise
+        if theirs is None:
+            raise typer.BadParameter(str(error)) from None
+        told = [f"Error: {error}\n"] if ours else traceback.format_exception_only(theirs)
+        frames = traceback.format_list(traced.own_frames(theirs))
+        lines = ["Traceback (most recent call last):\n", *frames, *told]
+        typer.echo("".join(lines), nl=False, err=True)
+        raise typer.Exit(2) from None
+
+
+def _is_ours(error: Exception) -> bool:
+    """Whether an error is a sentence of this library's about its input."""
+    frames = traceback.extract_tb(error.__traceback__)
+    known = isinstance(error, ValueError | TypeError | OSError | ImportError)
+    return known and bool(frames) and traced.is_ours(pathlib.Path(frames[-1].filename))
 
 
 @app.command()
@@ -104,7 +120,7 @@ def sample(
     with _plainly():
         from schuss.commands.sample import run
 
-        trusted = run(
+        post = run(
             what,
             out,
             init=init,
@@ -119,7 +135,9 @@ def sample(
             exact=exact,
             checkpoint=checkpoint,
         )
-    if not trusted:
+    if post.stats.interrupted:
+        raise typer.Exit(130)
+    if not post.verdict.converged:
         raise typer.Exit(1)
 
 

@@ -8,11 +8,23 @@ import numpy as np
 
 from schuss import engines
 from schuss.algorithms import Algorithm
-from schuss.arguments import corners, entropy, floating, held, seed_or_generator, whole
+from schuss.arguments import (
+    arrayed,
+    corners,
+    entropy,
+    filled,
+    floating,
+    held,
+    numbers,
+    seed_or_generator,
+    whole,
+)
 from schuss.coordinates import Auxiliary, Diagonal, to_z
 from schuss.core.kernel import Noise
-from schuss.engines.engine import Engine, Job
+from schuss.engines.engine import Engine, Job, number
 from schuss.model import Model
+from schuss.targets import TARGETS
+from schuss.targets.posteriors import POSTERIORS
 from schuss.targets.target import Target
 
 
@@ -43,7 +55,7 @@ class Negative:
 
     def __call__(self, x):
         """−log p(x)."""
-        return -self.logdensity(x)
+        return -number("logdensity", self.logdensity(x))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,13 +104,10 @@ def pose(
             "target is a model, which schuss.sample and schuss.evidence take; here pass "
             f"{function}=model.{function} and init=model.start(rng, chains)"
         )
-    if kind == "target" and not isinstance(target, Target):
-        raise TypeError(
-            f"target must be a schuss target, got {type(target).__name__}; pass a function as "
-            "energy= or logdensity="
-        )
-    if kind != "target" and not callable(given[kind]):
-        raise TypeError(f"{kind} must be callable, got {type(given[kind]).__name__}")
+    if kind == "target":
+        check_target("target", target)
+    elif not callable(given[kind]):
+        raise TypeError(f"{kind} must be callable, got {_described(given[kind])}")
     if init is None:
         init = _start(target, chains, seed)
     elif chains is not None:
@@ -119,6 +128,29 @@ def pose(
         )
     grad_fn = chosen.value_and_grad(_function(chosen, kind, given[kind]), x)
     return Problem(chosen, grad_fn, flat, tuple(x.shape[1:]), export, unflatten, restore)
+
+
+def check_target(
+    name: str,
+    value: Any,
+    wanted: str = "a schuss target",
+    remedy: str = "pass a function as energy= or logdensity=",
+) -> None:
+    """Refuse what is neither a target nor a model, and say how to pass what it seems to be."""
+    if isinstance(value, Target | Model):
+        return
+    if type(value).__module__.startswith("pymc."):
+        raise TypeError(f"{name} is a PyMC model; pass schuss.from_pymc(model)")
+    raise TypeError(f"{name} must be {wanted}, got {_described(value, remedy)}")
+
+
+def _described(value: Any, remedy: str = "") -> str:
+    """What was given instead, and how to get the target that it is the name of."""
+    if not isinstance(value, str):
+        return type(value).__name__ + (f"; {remedy}" if remedy else "")
+    if value.replace("_", "-") in TARGETS | POSTERIORS:
+        return f"the name {value!r}; pass schuss.targets.get({value!r})"
+    return f"{value!r}; names are for schuss.targets.get, which knows those of `schuss targets`"
 
 
 def over_devices(problem: Problem, devices: int | None) -> Problem:
@@ -146,7 +178,7 @@ def frames(problem: Problem, algorithm: Algorithm, seed) -> tuple:
     metric = getattr(algorithm, "metric", None)
     built = []
     if metric is not None:
-        scale = np.asarray(metric, float)
+        scale = numbers("metric", metric)
         if scale.shape not in ((problem.dim,), problem.shape):
             raise ValueError(f"metric must have shape ({problem.dim},), got {scale.shape}")
         scale = _in_order(problem, scale)
@@ -181,12 +213,18 @@ def launch(
             f"step_size must be one number or one for each of the {len(x)} chains, got shape "
             f"{tuple(params.step_size.shape)}"
         )
+    if not isinstance(noise, Noise | None):
+        raise TypeError(
+            f"noise must be a schuss.Noise of stacked arrays, got {type(noise).__name__}; pass "
+            "schuss.Noise(normal, uniform)"
+        )
     if noise is None:
         source = engine.source(seed, x)
     else:
         source = Noise(*(None if part is None else engine.asarray(part, x) for part in noise))
     job = Job(kernel, problem.grad_fn, params, source, coordinates)
     if velocity is not None:
+        velocity = floating("velocity", arrayed("velocity", velocity))
         shape = (len(x), problem.dim + extra)
         if np.shape(velocity) != shape:
             raise ValueError(f"velocity must have shape {shape}, got {np.shape(velocity)}")
@@ -247,6 +285,11 @@ def _start(target, chains, seed):
 def _engine(engine, kind, function, init, options) -> Engine:
     options = {name: value for name, value in options.items() if value}
     if not isinstance(engine, str):
+        if not hasattr(engine, "value_and_grad"):
+            raise TypeError(
+                "engine must be 'auto', 'numpy', 'jax', 'torch' or one of schuss.engines, got "
+                f"{engine!r}"
+            )
         if options:
             raise ValueError(
                 f"{', '.join(options)} belongs to the engine; pass engine='torch', or give it to "
@@ -289,7 +332,12 @@ def _is_torch_module(value):
 
 def _positions(engine: Engine, init):
     """The start as (chains, *shape) and as (chains, dim), and the ways back."""
-    given = init if hasattr(init, "dtype") else np.asarray(init)
+    given = arrayed("init", init)
+    if str(given.dtype) == "object":
+        raise TypeError(
+            f"init must be positions, shape (chains, dim), got {type(init).__name__}; pass an "
+            "array (dicts and functions are for schuss.sample)"
+        )
     if _library(given) == "torch" and engine.name != "torch":
         raise ValueError(
             f"init is a torch tensor but the engine is {engine.name!r}; pass a NumPy array or use "
@@ -300,12 +348,8 @@ def _positions(engine: Engine, init):
             f"init has dtype {given.dtype}, too coarse to follow a flow in; convert it to 32 or 64 "
             "bits (gradient_dtype= sets the precision inside a torch energy)"
         )
-    given = floating("init", given)
+    given = filled("init", floating("init", given))
     shape = tuple(given.shape)
-    if len(shape) == 0 or 0 in shape:
-        raise ValueError(
-            f"init has shape {shape}, which holds no position; pass some, shape (chains, dim)"
-        )
     native = _library(given) == engine.name
     export = (lambda array: array) if native else engine.to_numpy
     x = engine.asarray(given[None] if len(shape) == 1 else given)

@@ -8,6 +8,7 @@ from schuss.arguments import entropy, mixed, one_of, seed_or_generator, whole
 from schuss.core.collect import KEEP, collecting
 from schuss.core.moments import Moments
 from schuss.engines.engine import Job
+from schuss.keywords import explained
 from schuss.problem import Problem, launch, pose
 from schuss.progress import chunks
 from schuss.targets.target import Target
@@ -44,10 +45,12 @@ class Sampler:
     """An algorithm, a number of steps and what to keep: "last", "reservoir" or "moments".
 
     Calling it gives samples; `run` gives all there is to know. The noise of a call depends on
-    `seed` and on the number of calls before it, so that two batches never share it; `seed` may
-    be a `torch.Generator`.
+    `seed` and on the number of calls before it, so that two batches never share it. `seed` is a
+    whole number, a NumPy Generator (advanced once, when the sampler is made) or SeedSequence, a JAX
+    key, or a `torch.Generator`, which every call advances.
     """
 
+    @explained
     def __init__(
         self,
         algorithm: Algorithm | None = None,
@@ -87,6 +90,7 @@ class Sampler:
         """
         return self.run(energy, init, **given).x
 
+    @explained
     def run(
         self,
         energy=None,

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from schuss.algorithms import ESH, Algorithm, Unscaled, checked
-from schuss.arguments import whole
+from schuss.arguments import numbers, seed_or_generator, whole, whole_seed
 from schuss.core import ergodic, weights
 from schuss.core.kernel import Info, Seen
 from schuss.diagnostics.weights import normalise
 from schuss.engines.engine import Job
+from schuss.keywords import explained
 from schuss.problem import Problem, check_noise, launch, pose
 from schuss.progress import chunks
 
@@ -108,13 +109,12 @@ class Path:
             )
         return np.tensordot(self.weights, values, axes=2)
 
-    def ergodic_sample(self, n: int, seed: int = 0) -> np.ndarray:
+    def ergodic_sample(self, n: int, seed: Any = 0) -> np.ndarray:
         """Draw n positions uniformly in un-scaled time, evenly from all chains (Alg. 2).
 
         For κ ≠ d a moment of scaled time counts e^((κ−d+1)r). The clock of a frozen chain stands.
         """
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}")
+        n, seed = whole("n", n, 1), whole_seed(seed)
         flow = isinstance(self.algorithm, ESH) and self.algorithm.adjust is None
         if not (flow or isinstance(self.algorithm, Unscaled)):
             raise ValueError(
@@ -154,7 +154,7 @@ class Path:
         """
         if not isinstance(self.algorithm, ESH) or self.algorithm.adjust is not None:
             raise ValueError("Jarzynski weights belong to the un-adjusted ESH flow")
-        reference = np.asarray(reference_energy, float)
+        reference = numbers("reference_energy", reference_energy)
         if reference.shape != (self.chains,):
             raise ValueError(
                 f"reference_energy must have shape ({self.chains},), got {reference.shape}"
@@ -205,6 +205,7 @@ _SERIES = (
 )
 
 
+@explained
 def trajectory(
     target=None,
     *,
@@ -230,9 +231,11 @@ def trajectory(
     `value_and_grad=` (for the NumPy engine). `init` is a batch of positions, (chains, dim) or
     images of any shape; a single position is one chain. `velocity` sets the first velocity and
     `noise` injects all noise (a `schuss.Noise` of stacked arrays, entry t for step t, entry 0 for
-    the start). `compile` and `gradient_dtype` belong to PyTorch.
+    the start). `seed` is a whole number, a NumPy Generator (which is advanced) or SeedSequence, a
+    JAX key, or with PyTorch a torch.Generator. `compile` and `gradient_dtype` belong to PyTorch.
     """
     steps, every = _check_steps(steps, every)
+    seed = seed_or_generator(seed)
     algorithm = ESH() if sampler is None else checked("sampler", sampler)
     problem = pose(
         target,

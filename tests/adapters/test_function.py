@@ -65,7 +65,7 @@ def test_wrong_answers_are_refused():
     def energies(fn, **settings):
         schuss.from_value_and_grad(fn, 3, **settings).value_and_grad(np.zeros((2, 3)))
 
-    with pytest.raises(ValueError, match=r"must return a pair, log p and its gradient, got float"):
+    with pytest.raises(TypeError, match=r"must return a pair, log p and its gradient, got float"):
         energies(lambda x: 0.0)
     with pytest.raises(ValueError, match=r"a gradient of shape \(3,\), got \(\) and \(2,\)"):
         energies(lambda x: (0.0, np.zeros(2)))

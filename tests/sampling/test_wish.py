@@ -22,7 +22,7 @@ def test_without_a_wish_a_thousand_draws():
         ({"draws": np.int64(50)}, "50 draws a chain"),
         ({"ess": 400}, "an effective sample size of 400"),
         ({"seconds": 2.5}, "2.5 s"),
-        ({"gradients": 1e4}, "10000 gradients"),
+        ({"gradients": 10_000}, "10000 gradients"),
     ],
 )
 def test_a_wish_and_its_words(given, text):
@@ -38,6 +38,14 @@ def test_a_wish_and_its_words(given, text):
         ({"draws": 3}, "draws must be a whole number of at least 4, got 3"),
         ({"draws": 10.5}, "draws must be a whole number of at least 4, got 10.5"),
         ({"draws": "many"}, "draws must be a whole number of at least 4, got 'many'"),
+        (
+            {"gradients": 1e4},
+            "gradients must be a whole number of at least 1, got 10000.0; pass 10000, without a "
+            "point",
+        ),
+        ({"draws": True}, "draws must be a whole number of at least 4, got True"),
+        ({"ess": True}, "ess must be positive and finite, got True"),
+        ({"seconds": [1, 2]}, "seconds must be one number, got [1, 2]"),
         ({"gradients": 0}, "gradients must be a whole number of at least 1, got 0"),
         ({"ess": -1}, "ess must be positive and finite, got -1"),
         ({"ess": float("nan")}, "ess must be positive and finite, got nan"),

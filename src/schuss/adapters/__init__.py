@@ -3,9 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from schuss.keywords import explained
 from schuss.model import Model
 
 
+@explained
 def from_pymc(model: Any) -> Model:
     """A model from a `pymc.Model`, over its free variables without their bounds.
 
@@ -28,6 +30,7 @@ def from_numpyro(model: Callable, *args, **kwargs) -> Model:
     return numpyro.from_numpyro(model, *args, **kwargs)
 
 
+@explained
 def from_value_and_grad(
     fn: Callable,
     dim: int,
@@ -58,6 +61,7 @@ def from_value_and_grad(
     )
 
 
+@explained
 def from_pytree(
     *, logdensity: Callable | None = None, energy: Callable | None = None, init: Any
 ) -> Model:

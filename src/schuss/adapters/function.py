@@ -8,7 +8,7 @@ import numpy as np
 from schuss.adapters import start as starts
 from schuss.adapters.called import called
 from schuss.adapters.layout import Layout
-from schuss.arguments import whole
+from schuss.arguments import pair, whole
 from schuss.model import Model
 
 
@@ -48,8 +48,8 @@ def _loop(fn: Callable, dim: int) -> Callable:
     """A function of one position over chains, one after another."""
 
     def everywhere(x):
-        pairs = [_checked(fn(row), (), (dim,)) for row in x]
-        return np.stack([value for value, _ in pairs]), np.stack([slope for _, slope in pairs])
+        found = [_checked(fn(row), (), (dim,)) for row in x]
+        return np.stack([value for value, _ in found]), np.stack([slope for _, slope in found])
 
     return everywhere
 
@@ -58,14 +58,9 @@ def _batch(fn: Callable, dim: int) -> Callable:
     return lambda x: _checked(fn(x), (len(x),), (len(x), dim))
 
 
-def _checked(pair: Any, value_shape: tuple, gradient_shape: tuple) -> tuple:
-    try:
-        value, gradient = pair
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"fn must return a pair, log p and its gradient, got {type(pair).__name__}"
-        ) from None
-    value, gradient = np.asarray(value, np.float64), np.asarray(gradient, np.float64)
+def _checked(found: Any, value_shape: tuple, gradient_shape: tuple) -> tuple:
+    value, gradient = pair("fn", found, "a pair, log p and its gradient")
+    value, gradient = value.astype(np.float64), gradient.astype(np.float64)
     if value.shape != value_shape or gradient.shape != gradient_shape:
         raise ValueError(
             f"fn must return log p of shape {value_shape} and a gradient of shape "

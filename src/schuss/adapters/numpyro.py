@@ -1,6 +1,7 @@
 """NumPyro models: their potential, over the unconstrained values of their latent sites."""
 
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
@@ -19,6 +20,7 @@ from schuss.adapters.called import called
 from schuss.adapters.layout import join, layout
 from schuss.adapters.over import gradients, named
 from schuss.model import Model, Parts
+from schuss.traced import untraceable
 
 _RUNNING = threading.RLock()
 
@@ -29,6 +31,13 @@ def from_numpyro(model: Callable, *args, **kwargs) -> Model:
         raise TypeError(
             f"model must be a function with NumPyro's sample statements, got {type(model).__name__}"
         )
+    try:
+        inspect.signature(model).bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(
+            f"model can't be called with the arguments given ({error}); pass them after it, as in "
+            "schuss.from_numpyro(model, data)"
+        ) from None
     name = called(model, "NumPyro model")
     trace, shapes = _look(model, args, kwargs)
     model = _settled(model, args, kwargs, trace)
@@ -107,8 +116,14 @@ def _look(model: Callable, args: tuple, kwargs: dict) -> tuple[dict, dict]:
         return {name: _inverse(traces[0][name]) for name in _latent(traces[0])}
 
     # Nothing is computed: one operation at a time, compiled for this, would take seconds.
-    with jax.enable_x64(True):
-        shapes = jax.eval_shape(unconstrained, jax.random.key(0))
+    try:
+        with jax.enable_x64(True):
+            shapes = jax.eval_shape(unconstrained, jax.random.key(0))
+    except Exception as error:
+        known = untraceable("model", error)
+        if known is None:
+            raise
+        raise ValueError(known) from error
     # The trip through JAX sorts the names.
     return traces[0], {name: shapes[name] for name in traces[0] if name in shapes}
 

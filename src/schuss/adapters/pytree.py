@@ -1,16 +1,20 @@
 """Plain JAX functions of dicts and other nests of arrays."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from schuss.adapters import start
 from schuss.adapters.called import called
 from schuss.adapters.layout import join, layout
 from schuss.adapters.over import gradients
+from schuss.engines.engine import NoNumber, number
 from schuss.model import Model
+from schuss.traced import failure, untraceable
 
 
 def from_pytree(
@@ -38,12 +42,14 @@ def from_pytree(
         raise ValueError(f"init has two entries named {', '.join(twice)}; rename one of them")
 
     def flattened(x):
-        value = function(jax.tree.unflatten(tree, shape.split(x)))
+        value = number(kind, function(jax.tree.unflatten(tree, shape.split(x))))
         if np.size(value) != 1:
-            raise ValueError(
+            raise NoNumber(
                 f"{kind} must return one number for one position, got shape {np.shape(value)}"
             )
-        return sign * value.reshape(())
+        return sign * jnp.reshape(value, ())
+
+    _try(kind, flattened, dict(zip(names, shape.shapes, strict=True)))
 
     def constrain(x):
         return dict(zip(names, shape.split(np.asarray(x, np.float64)), strict=True))
@@ -73,6 +79,22 @@ def from_pytree(
         constrain=constrain,
         flatten=flatten,
     )
+
+
+def _try(kind: str, flattened: Callable, shapes: dict) -> None:
+    """Refuse a function that can't be traced at one position."""
+    dim = sum(map(math.prod, shapes.values()))
+    try:
+        with jax.enable_x64(True):
+            jax.eval_shape(flattened, jax.ShapeDtypeStruct((dim,), np.float64))
+    except NoNumber:
+        raise
+    except Exception as error:
+        raise ValueError(
+            untraceable(kind, error)
+            or f"{kind} fails on one position like init, with the shapes {shapes} "
+            f"({failure(error)}); make it take what init holds"
+        ) from error
 
 
 def _opened(nest: Any) -> tuple[list[str], list[np.ndarray], Any]:

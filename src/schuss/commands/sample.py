@@ -26,8 +26,8 @@ def run(
     energy: bool = False,
     console: Console | None = None,
     **options: Any,
-) -> bool:
-    """Sample, print the summary, write OUT.html and OUT.nc; whether the draws can be trusted."""
+) -> Posterior:
+    """Sample, print the summary, write OUT.html and OUT.nc."""
     from schuss.sampling.sample import sample
 
     console = console or Console()
@@ -42,7 +42,7 @@ def run(
     page = post.report(_beside(stem, ".html"))
     console.print(Text(f"report: {page}"), soft_wrap=True)
     console.print(Text(f"draws:  {write_draws(post, stem)}"), soft_wrap=True)
-    return post.verdict.converged
+    return post
 
 
 def base(out: pathlib.Path) -> pathlib.Path:

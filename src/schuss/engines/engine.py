@@ -184,6 +184,25 @@ def check_per_chain(shape, chains: int, name: str = "energy"):
         )
 
 
+class NoNumber(ValueError):
+    """What a function returned can't be an energy."""
+
+
+def number(name: str, value: Any) -> Any:
+    """What a function returned, which must be an array or a number."""
+    if not isinstance(value, str | bytes | tuple | list | dict | set | None):
+        return value
+    kind = "None" if value is None else f"a {type(value).__name__}"
+    remedy = {
+        "None": "let it end in a return",
+        "a tuple": "a function of value and gradient goes into value_and_grad=",
+    }
+    raise NoNumber(
+        f"{name} must return one number for each position, got {kind}; "
+        + remedy.get(kind, "return an array or a float")
+    )
+
+
 def argument(energy: Callable) -> str:
     """What the user calls it: an energy may stand for the log-density that was given."""
     return getattr(energy, "argument", "energy")

@@ -13,6 +13,7 @@ from schuss.core.kernel import Noise
 from schuss.engines.compiling import apart, compiled
 from schuss.engines.engine import (
     Job,
+    NoNumber,
     argument,
     begin,
     check_per_chain,
@@ -21,12 +22,14 @@ from schuss.engines.engine import (
     hashable,
     injected,
     keep,
+    number,
     per_chain,
     step,
     tick,
     told,
 )
 from schuss.engines.philox import PHILOX, normals, uniforms
+from schuss.traced import failure, untraceable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,39 +146,51 @@ def spread(x, most: int | None = None):
 
 def _is_pointwise(energy, x):
     """Whether an energy takes one position or a batch: asked without computing anything."""
-    shape, first = x.shape[1:], None
+    shape, name, first = x.shape[1:], argument(energy), None
+
+    def shaped(x):
+        return number(name, energy(x))
+
     try:
-        value = jax.eval_shape(energy, jax.ShapeDtypeStruct(shape, x.dtype))
+        value = jax.eval_shape(shaped, jax.ShapeDtypeStruct(shape, x.dtype))
         if value.size == 1:
             return True
         alone = f"returned shape {value.shape}"
+    except NoNumber:
+        raise
     except Exception as error:
-        alone, first = _first_line(error), error
+        alone, first = failure(error), error
     try:
-        value = jax.eval_shape(energy, jax.ShapeDtypeStruct(x.shape, x.dtype))
+        value = jax.eval_shape(shaped, jax.ShapeDtypeStruct(x.shape, x.dtype))
     except Exception as error:
-        raise ValueError(
-            f"{argument(energy)} works neither on one position of shape {shape} ({alone}) nor on a "
-            f"batch of shape {x.shape} ({_first_line(error)}); {_remedy(first or error)}"
-        ) from error
-    check_per_chain(value.shape, len(x), argument(energy))
+        raise _failed(name, shape, x.shape, alone, first or error, error) from (first or error)
+    check_per_chain(value.shape, len(x), name)
     return False
 
 
-def _remedy(error):
-    """What to do about an energy that fails: it is PyTorch's, NumPy's, or of another shape."""
-    if "torch" in str(error):
-        return "for PyTorch pass init as a tensor (like= where there is no init), or engine='torch'"
-    if isinstance(error, jax.errors.JAXTypeError):
-        return "write it with jax.numpy, or pass value_and_grad= with engine='numpy'"
-    return (
-        "make it take what init holds, or pass an init of the shape that it takes (a dict for one "
-        "of a dict)"
+def _failed(name, one, batch, alone, first, second):
+    """What to do about an energy that fails: it is PyTorch's, NumPy's, wrong, or of other shapes.
+
+    `alone` says what became of one position, `first` is its error if there was one.
+    """
+    known = untraceable(name, first) or untraceable(name, second)
+    if known and not isinstance(second, NoNumber):
+        return ValueError(known)
+    fails = (
+        f"{name} works neither on one position of shape {one} ({alone}) nor on a batch of shape "
+        f"{batch} ({failure(second)})"
     )
-
-
-def _first_line(error):
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    if alone == failure(second):
+        fails = f"{name} fails on positions of shape {one} and {batch} alike ({alone})"
+    if "torch" in str(first):
+        return ValueError(
+            f"{fails}; for PyTorch pass init as a tensor (like= where there is no init), or "
+            "engine='torch'"
+        )
+    return ValueError(
+        f"{fails}; make it take what init holds, or pass an init of the shape that it takes (a "
+        "dict for one of a dict)"
+    )
 
 
 def _static(job):

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from schuss.arguments import pair
 from schuss.core.kernel import Noise
 from schuss.engines.engine import (
     Job,
@@ -12,7 +13,6 @@ from schuss.engines.engine import (
     flat,
     injected,
     keep,
-    per_chain,
     stacked,
     step,
     tick,
@@ -48,19 +48,24 @@ class Numpy:
 
         def flattened(z):
             found = energy(np.array(z).reshape(-1, *shape))
-            if not isinstance(found, tuple | list) or len(found) != 2:
-                raise TypeError(
-                    "value_and_grad must return two arrays, energies (chains,) and gradients like "
-                    f"the positions, got {type(found).__name__}"
-                )
-            value, gradient = found
-            if np.shape(gradient) != (len(z), *shape):
+            value, gradient = pair(
+                "value_and_grad",
+                found,
+                "two arrays, energies (chains,) and gradients like the positions",
+            )
+            if gradient.shape != (len(z), *shape):
                 raise ValueError(
-                    f"value_and_grad returned a gradient of shape {np.shape(gradient)} for "
+                    f"value_and_grad returned a gradient of shape {gradient.shape} for "
                     f"positions of shape {(len(z), *shape)}; return one of the same shape"
                 )
+            if value.shape not in ((len(z),), (len(z), 1)):
+                raise ValueError(
+                    f"value_and_grad returned energies of shape {value.shape} for {len(z)} chains; "
+                    f"return one for each, shape ({len(z)},), or pass "
+                    "schuss.from_value_and_grad(fn, dim), whose fn takes one position"
+                )
             value, gradient = np.array(value, z.dtype), np.array(gradient, z.dtype)
-            return per_chain(value, len(z)), gradient.reshape(z.shape)
+            return value.reshape(len(z)), gradient.reshape(z.shape)
 
         return flattened
 

@@ -6,6 +6,7 @@ import math
 from schuss.evidence.estimate import evidence
 from schuss.evidence.groups import interval
 from schuss.evidence.result import Evidence
+from schuss.problem import check_target
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -45,10 +46,21 @@ def compare(first, second, **options) -> Comparison:
 
     `options` are those of `schuss.evidence`, the same for both models.
     """
-    runs = [
-        given if isinstance(given, Evidence) else evidence(given, **options)
-        for given in (first, second)
-    ]
+    both = {"first": first, "second": second}
+    models = {name: given for name, given in both.items() if not isinstance(given, Evidence)}
+    for name, given in models.items():
+        check_target(
+            name,
+            given,
+            "a target, a model or a result of schuss.evidence",
+            "pass schuss.evidence(energy=…, reference=…)",
+        )
+    if options and not models:
+        raise ValueError(
+            f"{', '.join(options)} belongs to a run of schuss.evidence, but first and second are "
+            "its results already; leave it out"
+        )
+    runs = [evidence(given, **options) if name in models else given for name, given in both.items()]
     factor = runs[0].log_z - runs[1].log_z
     variances = [run.error**2 for run in runs]
     error = math.sqrt(sum(variances))

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from schuss.algorithms import ESH
-from schuss.arguments import entropy, one_of, seed_or_generator, whole
+from schuss.algorithms import ESH, checked
+from schuss.arguments import entropy, numbers, one_of, seed_or_generator, whole
 from schuss.diagnostics import max_weight, normalise, weight_ess
 from schuss.engines.engine import Engine
 from schuss.evidence import smc
@@ -20,14 +20,16 @@ from schuss.evidence.moves import Space
 from schuss.evidence.references import Prior, Reference, Uniform
 from schuss.evidence.result import Evidence
 from schuss.evidence.verdict import judge_smc, judge_weights
+from schuss.keywords import explained
 from schuss.model import Model
-from schuss.problem import over_devices, pose
+from schuss.problem import check_target, over_devices, pose
 
 LEVEL = 0.95
 FEWEST = 4
 """Particles in a group."""
 
 
+@explained
 def evidence(
     target=None,
     *,
@@ -53,7 +55,8 @@ def evidence(
     `schuss.Prior`. A model that knows its prior apart from its likelihood needs none.
     method="smc" tempers from the reference to the target. The particles form `groups` that are
     estimates of their own, which gives the standard error. `max_gradients` for each particle
-    limits the work.
+    limits the work. `seed` is a whole number, a NumPy Generator (which is advanced) or
+    SeedSequence, a JAX key, or with PyTorch a torch.Generator.
     method="jarzynski" is the paper's Algorithm 4 with `sampler` (an un-adjusted `ESH`) for `steps`
     steps: right for low dimensions, and its verdict says where it isn't.
     `like` is a tensor whose dtype and device the particles shall have; with JAX they are spread
@@ -64,6 +67,8 @@ def evidence(
     one_of("method", method, ("smc", "jarzynski"))
     seed, begun = seed_or_generator(seed), time.perf_counter()
     particles, groups = _counts(particles, groups)
+    if like is not None and not hasattr(like, "dtype"):
+        raise TypeError(f"like must be a tensor or an array, got {type(like).__name__}")
     given, model, start = _target(target, energy, logdensity, value_and_grad, reference)
     number = entropy(seed)
     rng = np.random.default_rng([number, 2])
@@ -87,7 +92,7 @@ def evidence(
         result = _by_flow(
             given, problem, space, start, draws, groups, sampler, steps, progress, begun, common
         )
-        result.verdict.warn()
+        result.verdict.warn(stacklevel=3)
         return result
     if sampler is not None or steps is not None:
         raise ValueError("sampler and steps belong to method='jarzynski'; leave them out")
@@ -97,7 +102,7 @@ def evidence(
             space, start.sample, particles, groups, number, max_gradients=most, told=told
         )
     result = _by_tempering(outcome, space, start, particles, groups, begun, common)
-    result.verdict.warn()
+    result.verdict.warn(stacklevel=3)
     return result
 
 
@@ -158,7 +163,7 @@ def _by_tempering(outcome, space, reference, particles, groups, begun, common) -
 def _by_flow(
     given, problem, space, reference, draws, groups, sampler, steps, progress, begun, common
 ) -> Evidence:
-    algorithm = ESH() if sampler is None else sampler
+    algorithm = ESH() if sampler is None else checked("sampler", sampler)
     if not isinstance(algorithm, ESH) or algorithm.adjust is not None:
         raise ValueError("sampler must be an un-adjusted ESH flow; pass e.g. schuss.ESH(0.1)")
     if isinstance(reference, Uniform) and algorithm.box is None:
@@ -232,6 +237,12 @@ def _target(target, energy, logdensity, value_and_grad, reference):
     """What `pose` takes, the model if it is one, and the reference."""
     given = {"energy": energy, "logdensity": logdensity, "value_and_grad": value_and_grad}
     given = {name: value for name, value in given.items() if value is not None}
+    if target is None and not given:
+        raise ValueError(
+            "target is missing; pass a model, a target, or a function as energy= or logdensity="
+        )
+    if target is not None:
+        check_target("target", target)
     model = target if isinstance(target, Model) else None
     if model is None:
         if target is not None:
@@ -263,7 +274,7 @@ def _target(target, energy, logdensity, value_and_grad, reference):
 
 def _draws(reference: Reference, rng, particles: int) -> np.ndarray:
     """Positions of the reference's draws, whose shape and finiteness its user answers for."""
-    draws = np.asarray(reference.sample(rng, particles), float)
+    draws = numbers("the draws of reference.sample", reference.sample(rng, particles))
     if draws.ndim != 2 or len(draws) != particles or draws.shape[1] < 1:
         raise ValueError(
             f"reference.sample(rng, {particles}) must return shape ({particles}, dim), got "
@@ -283,7 +294,7 @@ def _draws(reference: Reference, rng, particles: int) -> np.ndarray:
 
 def _placed(given: dict, draws: np.ndarray, engine, like):
     """The draws, as a tensor where PyTorch is meant, of the network's dtype and on its device."""
-    name = engine if isinstance(engine, str) else engine.name
+    name = engine if isinstance(engine, str) else getattr(engine, "name", "")
     function = next(iter(given.values()))
     torch_like = type(like).__module__.partition(".")[0] == "torch"
     module = any(base.__module__.startswith("torch.nn") for base in type(function).__mro__)

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from schuss.arguments import positive, whole
+from schuss.arguments import numbers, positive, whole
 from schuss.coordinates import Bounded
+from schuss.keywords import explaining
 from schuss.problem import Negative
 from schuss.targets.constants import constant
 
@@ -51,6 +52,7 @@ class Closed:
         return self.reference.energy(self.xp, x), self.reference.gradient(self.xp, x)
 
 
+@explaining
 @dataclasses.dataclass(frozen=True, eq=False)
 class Normal:
     """N(mean, sd²), coordinate by coordinate; `mean` and `sd` are numbers or of shape (dim,)."""
@@ -62,7 +64,7 @@ class Normal:
     def __post_init__(self):
         """Refuse what isn't a normal density."""
         positive("sd", self.sd)
-        mean, sd = np.asarray(self.mean, float), np.asarray(self.sd, float)
+        mean, sd = numbers("mean", self.mean), np.asarray(self.sd, float)
         if mean.ndim > 1 or sd.ndim > 1 or not np.all(np.isfinite(mean)):
             raise ValueError(
                 "mean and sd must be finite numbers or of shape (dim,), got shapes "
@@ -107,6 +109,7 @@ class Normal:
         return ()
 
 
+@explaining
 @dataclasses.dataclass(frozen=True, eq=False)
 class Uniform:
     """Uniform in the box from `lower` to `upper`, each of shape (dim,), or numbers with `dim`.
@@ -122,7 +125,7 @@ class Uniform:
 
     def __post_init__(self):
         """Refuse what isn't a box."""
-        lower, upper = np.asarray(self.lower, float), np.asarray(self.upper, float)
+        lower, upper = numbers("lower", self.lower), numbers("upper", self.upper)
         shapes = {array.shape[0] for array in (lower, upper) if array.ndim}
         if self.dim is None and not shapes:
             raise ValueError("dim is missing; pass e.g. schuss.Uniform(-1.0, 1.0, dim=10)")
@@ -166,6 +169,7 @@ class Uniform:
         return (Bounded(self.lower, self.upper),)
 
 
+@explaining
 @dataclasses.dataclass(frozen=True, eq=False)
 class Prior:
     """A density given by two functions.

@@ -126,18 +126,20 @@ class Posterior:
                 **common,
             )
         notes = list(found.notes)
+        reached = stats.reached if stats.interrupted else ""
         if stats.interrupted:
-            notes.append("the run was interrupted; these are the draws up to there")
+            after = f" after {reached}" if reached else ""
+            notes.append(f"the run was interrupted{after}; these are the draws up to there")
         if stats.restarted:
-            several = "chains were" if stats.restarted > 1 else "chain was"
+            times = "once" if stats.restarted == 1 else f"{stats.restarted} times"
             notes.append(
-                f"{stats.restarted} {several} far off or hardly moved in burn-in and began again "
-                "beside another: a mode that nobody else was in would be missed"
+                f"in burn-in, {times} a chain that was far off or hardly moved began again beside "
+                "another: a mode that no other chain was in would be missed"
             )
         if stats.divergences:
             told = checks.steps(stats.divergences)
             notes.append(f"{told} diverged and were rejected or stopped")
-        return dataclasses.replace(found, notes=tuple(notes))
+        return dataclasses.replace(found, notes=tuple(notes), interrupted=reached)
 
     @functools.cached_property
     def _summary(self) -> Summary:

@@ -34,7 +34,7 @@ class Stats:
     seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)  # by phase
     frozen: np.ndarray | None = None  # (chains,) bool
     divergences: int = 0
-    restarted: int = 0  # chains that began again beside another one in burn-in
+    restarted: int = 0  # times that a chain began again beside another one in burn-in
     thin: int = 1
     history: tuple[Mapping[str, Any], ...] = ()  # rows of the tuning; any key may be missing
     exact: bool = True
@@ -45,5 +45,6 @@ class Stats:
     seed: int = 0
     engine: str = ""
     interrupted: bool = False
+    reached: str = ""  # "101 of 5000 draws a chain": how far it came of what was asked for
     left_behind: float = 0.0  # mass of a place that chains were at and draws aren't, against theirs
     outward: float = 1.0  # largest upper quartile of (x − x₀)·∇E/d, start x₀, of any chain

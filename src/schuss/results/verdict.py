@@ -33,10 +33,12 @@ class Verdict:
     reasons: tuple[Reason, ...]
     numbers: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+    interrupted: str = ""  # how far the run had come, where it was interrupted
 
     @property
     def headline(self) -> str:
         """The verdict in one line."""
+        first = f"Interrupted after {self.interrupted}. " if self.interrupted else ""
         told = []
         if "rhat" in self.numbers:
             rhat = self.numbers["rhat"]
@@ -44,9 +46,11 @@ class Verdict:
         if "ess" in self.numbers:
             told.append(f"smallest ESS {self.numbers['ess']:.0f}")
         if self.converged:
-            return "Converged: " + (", ".join(told) or "no check failed") + "."
+            return f"{first}Converged: " + (", ".join(told) or "no check failed") + "."
         kinds = [kind for kind in (WRONG, FEW) if any(r.kind == kind for r in self.reasons)]
-        return f"NOT converged ({' and '.join(kinds)})" + "".join(f", {t}" for t in told) + "."
+        return (
+            f"{first}NOT converged ({' and '.join(kinds)})" + "".join(f", {t}" for t in told) + "."
+        )
 
     def __str__(self) -> str:
         lines = [self.headline]

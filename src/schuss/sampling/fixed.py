@@ -129,6 +129,7 @@ def _posterior(question, path: Path, asked, clock, keep, seed, every, interrupte
         seed=seed,
         engine=question.problem.engine.name,
         interrupted=interrupted,
+        reached=asked.reached(x.shape[1]),
     )
     common = {"name": question.name, "dims": question.dims, "coords": question.coords}
     weights = None if flat else weights / weights.mean()

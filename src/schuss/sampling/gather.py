@@ -69,6 +69,7 @@ def gather(
         seed=field.seed,
         engine=problem.engine.name,
         interrupted=interrupted,
+        reached=asked.reached(_count(course, x, keep)),
         left_behind=0.0 if walls else _left_behind(course, kept),
         outward=1.0 if walls or field.chart else _outward(course, y, pull, problem.dim),
     )
@@ -150,6 +151,13 @@ def _kept(course: Course, frozen: bool) -> dict[str, np.ndarray]:
 def _barely_exact(course: Course) -> bool:
     """Whether the exact phase has only begun: the draws of tuning are all there is."""
     return course.phase == "adapting" and course.archive.size < FEWEST
+
+
+def _count(course: Course, x: np.ndarray, keep: str) -> int:
+    """Draws of each chain; all that were made where they went into moments."""
+    if keep == "moments" and course.phase == "sampling":
+        return max(int(course.archive.counts.min()) // course.thin, x.shape[1])
+    return x.shape[1]
 
 
 def _moments(course: Course, x) -> Moments:

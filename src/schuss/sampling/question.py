@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from schuss.adapters import derivative
-from schuss.arguments import entropy, floating, whole
+from schuss.arguments import arrayed, entropy, filled, floating, whole
 from schuss.model import Model
-from schuss.problem import Problem, pose
+from schuss.problem import Problem, check_target, pose
 from schuss.targets.target import Target
 
 CHAINS = 4
@@ -39,8 +39,8 @@ def ask(target, *, energy, logdensity, value_and_grad, init, chains, seed, engin
             named = " and ".join(name for name, f in functions.items() if f is not None)
             raise ValueError(f"pass exactly one of a model and a function, got both: {named}=")
         return _of_model(target, init, chains, seed, engine, rng)
-    if type(target).__module__.startswith("pymc."):
-        raise TypeError("target is a PyMC model; pass schuss.from_pymc(model)")
+    if target is not None:
+        check_target("target", target)
     if target is None and _is_nest(init):
         from schuss.adapters import from_pytree
 
@@ -75,7 +75,7 @@ def ask(target, *, energy, logdensity, value_and_grad, init, chains, seed, engin
         shaped = problem.unflatten(x.reshape(-1, problem.dim))
         return np.asarray(shaped).reshape(*x.shape[:2], *problem.shape)
 
-    name = target.name if isinstance(target, Target) else _called(energy, logdensity)
+    name = target.name if isinstance(target, Target) else _called(*functions.values())
     spent = 0
     if value_and_grad is not None:
         spent = _checked(derivative.ENERGY, problem.grad_fn, problem.x, seed)
@@ -85,15 +85,15 @@ def ask(target, *, energy, logdensity, value_and_grad, init, chains, seed, engin
 def starts(init, chains, rng):
     """A batch of starting positions from a point, a batch or a function that draws them."""
     if callable(init) and not hasattr(init, "dtype"):
-        return floating("init", _drawn(init, rng, _count(chains)))
-    array: Any = init if hasattr(init, "dtype") else np.asarray(init)
+        return filled("init", floating("init", _drawn(init, rng, _count(chains))))
+    array: Any = arrayed("init", init)
     if array.ndim == 0 or str(array.dtype) == "object":
         raise ValueError(
             "init must be a point (dim,), a batch (chains, dim) or a function (rng, chains) → "
             f"starts, got {init!r}; one parameter is a point like [0.0], and models have starts "
             "of their own if it is left out"
         )
-    array = floating("init", array)
+    array = filled("init", floating("init", array))
     if array.ndim == 1:
         noise = JITTER * rng.standard_normal((_count(chains), len(array)))
         if type(array).__module__.startswith("torch"):
@@ -147,15 +147,24 @@ def _drawn(init, rng, chains):
         parameters = len(inspect.signature(init).parameters)
     except (TypeError, ValueError):
         parameters = 2
-    if parameters < 2:
-        return np.stack([np.asarray(init(rng)) for _ in range(chains)])
-    drawn = np.asarray(init(rng, chains))
-    if drawn.ndim < 2 or len(drawn) != chains:
-        what = "a dict" if drawn.dtype == object else f"shape {drawn.shape}"
-        raise ValueError(
-            f"init(rng, chains) must return {chains} starts, shape ({chains}, dim), got {what}"
+    if not parameters:
+        raise TypeError(
+            "init must be a function of (rng, chains) or of rng, got one of no arguments; pass "
+            "what it returns"
         )
-    return drawn
+    if parameters == 1:
+        call, drawn = "init(rng)", [init(rng) for _ in range(chains)]
+        wanted = "one start, shape (dim,)"
+    else:
+        call, drawn = "init(rng, chains)", init(rng, chains)
+        wanted = f"{chains} starts, shape ({chains}, dim)"
+    array = arrayed(call, drawn)
+    if array.ndim < 2 or len(array) != chains or str(array.dtype) == "object":
+        one = drawn[0] if parameters == 1 else drawn
+        plain = str(array.dtype) == "object" or not hasattr(one, "shape")
+        got = f"a {type(one).__name__}" if plain else f"shape {np.shape(one)}"
+        raise ValueError(f"{call} must return {wanted}, got {got}")
+    return np.asarray(array)
 
 
 def _count(chains) -> int:

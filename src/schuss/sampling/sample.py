@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from schuss.algorithms import checked
-from schuss.arguments import one_of, seed_or_generator, whole
+from schuss.arguments import a_path, one_of, whole, whole_seed
+from schuss.keywords import explained
 from schuss.problem import over_devices
 from schuss.results import Posterior, Verdict
 from schuss.sampling import fixed
@@ -72,6 +73,7 @@ class View:
         return gather(self.question, self.course, self.asked, self.clock, self.keep, False)
 
 
+@explained
 def sample(
     target: Any = None,
     *,
@@ -84,7 +86,7 @@ def sample(
     seconds: float | None = None,
     gradients: int | None = None,
     chains: int | None = None,
-    seed: int = 0,
+    seed: Any = 0,
     sampler: Any = "auto",
     exact: bool | None = None,
     engine: Any = "auto",
@@ -105,6 +107,8 @@ def sample(
     draws, ess, seconds, gradients: one wish. So many draws of each chain (1000 if nothing is
         said), an effective sample size for the worst of x, (x − m)² and E, a time, or a number
         of gradients in all.
+    seed: a whole number, a NumPy Generator or SeedSequence, or a JAX key. A Generator is advanced,
+        so that the next run differs; the others repeat a run, as `post.stats.seed` does.
     sampler: "auto", or a fixed algorithm such as `schuss.HMC(step_size=0.1)`.
     exact: True unless a fixed sampler says otherwise, and True refuses a fixed one that nothing
         corrects. With False the draws of tuning count too, and where steps are long, or many make
@@ -119,14 +123,16 @@ def sample(
     """
     asked = wish(draws, ess, seconds, gradients)
     one_of("keep", keep, ("draws", "moments"))
-    seed = seed_or_generator(seed)
-    if not isinstance(seed, int):
-        raise ValueError("seed must be a whole number: a run is repeated by it")
+    seed = whole_seed(seed)
     if thin is not None:
         thin = whole("thin", thin, 1)
     one_of("exact", exact, (None, True, False))
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of a view, got {callback!r}")
+    auto = isinstance(sampler, str) and sampler == "auto"
+    fixed_one = None if auto else checked("sampler", sampler, auto=True)
+    if checkpoint is not None:
+        a_path("checkpoint", checkpoint)
     question = ask(
         target,
         energy=energy,
@@ -139,14 +145,11 @@ def sample(
     )
     problem = over_devices(question.problem, devices)
     question = dataclasses.replace(question, problem=problem)
-    if isinstance(sampler, str):
-        one_of("sampler", sampler, ("auto",))
-    else:
-        checked("sampler", sampler)
+    if fixed_one is not None:
         for name, given in (("checkpoint", checkpoint), ("callback", callback)):
             if given is not None:
                 raise ValueError(f"{name} works with sampler='auto' only; leave it out")
-        result = fixed.run(question, sampler, asked, seed, progress, keep, thin, exact)
+        result = fixed.run(question, fixed_one, asked, seed, progress, keep, thin, exact)
         return _warned(result)
 
     exact = True if exact is None else exact
@@ -188,7 +191,7 @@ def sample(
 
 
 def _warned(result: Posterior) -> Posterior:
-    _judged(result).warn(stacklevel=3)
+    _judged(result).warn(stacklevel=4)
     return result
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 
-from schuss.arguments import positive, whole
+from schuss.arguments import positive_number, whole
 
 DRAWS = 1000
 
@@ -26,6 +26,12 @@ class Wish:
             return f"an effective sample size of {self.ess:g}"
         return f"{self.seconds:g} s" if self.seconds is not None else f"{self.gradients} gradients"
 
+    def reached(self, draws: int) -> str:
+        """So many draws of each chain against the wish, in words."""
+        if self.draws is not None:
+            return f"{draws} of {self.text}"
+        return f"{draws} draws a chain, before {self.text}"
+
 
 def wish(draws=None, ess=None, seconds=None, gradients=None) -> Wish:
     """Check what was asked for; without anything, 1000 draws a chain."""
@@ -41,7 +47,7 @@ def wish(draws=None, ess=None, seconds=None, gradients=None) -> Wish:
         return Wish(draws=whole("draws", draws, 4))
     if gradients is not None:
         return Wish(gradients=whole("gradients", gradients, 1))
-    positive(*next((name, given[name]) for name in named))
+    positive_number(*next((name, given[name]) for name in named))
     return Wish(ess=ess, seconds=seconds)
 
 

@@ -38,7 +38,7 @@ TARGETS: dict[str, Callable[[], Target]] = {
 def get(name: str) -> Target:
     """The target or posterior registered under `name`; underscores may stand for hyphens."""
     known = TARGETS | posteriors.POSTERIORS
-    key = name.replace("_", "-")
+    key = str(name).replace("_", "-")
     if key not in known:
         raise ValueError(f"name must be a known target, got {name!r}; pass one of {list(known)}")
     return known[key]()
