@@ -191,6 +191,75 @@ def test_an_error_in_the_users_start_keeps_its_traceback(folder):
     assert result.output.endswith("ValueError: mine\n")
 
 
+BROKEN = """
+import jax.numpy as jnp
+import schuss
+init = jnp.zeros(2)
+
+def look_up(x):
+    return {}["missing"]
+
+def fails(x):
+    return look_up(x)
+
+def decides(x):
+    return -jnp.sum(x**2) if x[0] > 0 else -jnp.sum(x**4)
+
+def nothing(x):
+    jnp.sum(x)
+
+def by_hand(x):
+    raise RuntimeError("mine")
+
+def build():
+    return look_up(0)
+
+flat = schuss.from_value_and_grad(by_hand, 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "end"),
+    [
+        ("fails", ["look_up(x)", '{}["missing"]'], "Error: logdensity fails on positions of shape"),
+        ("decides", ["-jnp.sum(x**2) if x[0]"], "Error: logdensity decides by the value"),
+        ("build", ["look_up(0)", '{}["missing"]'], "KeyError: 'missing'"),
+        ("flat", ['RuntimeError("mine")'], "RuntimeError: mine"),
+    ],
+)
+def test_an_error_in_a_users_function_keeps_its_traceback(folder, name, lines, end):
+    """His lines once, nobody else's, and no box around them."""
+    (folder / "mine.py").write_text(BROKEN)
+    # Samplers are compared on functions for JAX only.
+    for command in ("sample", "compare")[: 1 if name == "flat" else 2]:
+        result = call(command, f"mine.py:{name}")
+        assert result.exit_code == 2
+        told = result.output.splitlines()
+        assert told[0] == "Traceback (most recent call last):"
+        files = [line for line in told if line.startswith("  File ")]
+        assert len(files) == len(lines) and all('mine.py", line ' in line for line in files)
+        assert all(sum(part in line for line in told[:-1]) == 1 for part in lines)
+        assert told[-1].startswith(end)
+        assert "│" not in result.output and "schuss/" not in result.output
+
+
+@pytest.mark.parametrize("command", ["sample", "compare"])
+def test_a_function_without_a_return(folder, command):
+    (folder / "mine.py").write_text(BROKEN)
+    result = call(command, "mine.py:nothing")
+    assert result.exit_code == 2
+    told = "logdensity must return one number for each position, got None; let it end in a return"
+    assert told in said(result)
+
+
+def test_an_interrupted_run_is_an_exit_code(folder, monkeypatch):
+    post = posterior(interrupted=True, reached="400 of 5000 draws a chain")
+    monkeypatch.setattr(sampling, "sample", lambda **_: post)
+    result = call("sample", "model.py:logp")
+    assert result.exit_code == 130
+    assert "Interrupted after 400 of 5000 draws a chain. Converged" in said(result)
+
+
 def test_sample_passes_its_options_on(folder, monkeypatch):
     asked = {}
     monkeypatch.setattr(sampling, "sample", lambda **given: asked.update(given) or posterior())

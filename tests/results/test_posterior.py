@@ -93,8 +93,21 @@ def test_repr_is_short():
 
 
 def test_interruption_and_divergences_are_told():
-    text = str(posterior(interrupted=True, divergences=3).verdict)
-    assert "interrupted" in text and "3 steps diverged" in text
+    given = {"interrupted": True, "reached": "400 of 5000 draws a chain"}
+    text = str(posterior(divergences=3, **given).verdict)
+    assert text.startswith("Interrupted after 400 of 5000 draws a chain. Converged: worst R-hat")
+    assert "note: the run was interrupted after 400 of 5000 draws a chain; these are" in text
+    assert "3 steps diverged" in text
+    apart = autoregression(0, 4, 400, 6) + np.arange(4)[:, None, None]
+    text = str(posterior(x=apart, **given).verdict)
+    assert text.startswith("Interrupted after 400 of 5000 draws a chain. NOT converged")
+
+
+@pytest.mark.parametrize(("count", "times"), [(1, "once"), (60, "60 times")])
+def test_restarts_are_counted_as_such(count, times):
+    """A chain may begin again more than once: 60 in a run of four."""
+    text = str(posterior(restarted=count).verdict)
+    assert f"in burn-in, {times} a chain that was far off or hardly moved began again" in text
 
 
 def test_bad_input():

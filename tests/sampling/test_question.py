@@ -219,3 +219,10 @@ def test_the_seed_decides_where_chains_start():
     )
     np.testing.assert_array_equal(first, same)
     assert np.all(first != other)
+
+
+def test_runs_are_named_after_their_function():
+    x = np.zeros(3)
+    assert question(value_and_grad=numpy_gaussian, init=x).name == "numpy_gaussian"
+    assert question(energy=gaussian, init=x).name == "gaussian"
+    assert question(energy=lambda x: gaussian(x), init=x).name == ""

@@ -300,7 +300,9 @@ def stop_when(condition):
 def test_an_interrupted_run_gives_what_it_has(phase, plain):
     found = quietly(draws=10**6, callback=stop_when(lambda v: v.phase == phase and v.ess > 80))
     assert found.stats.interrupted and found.x.shape[1] >= 4
-    assert any("interrupted" in note for note in found.verdict.notes)
+    reached = f"{found.x.shape[1]} of 1000000 draws a chain"
+    assert any(f"interrupted after {reached}" in note for note in found.verdict.notes)
+    assert found.verdict.headline.startswith(f"Interrupted after {reached}. ")
     assert np.isfinite(found.x).all()
 
 

@@ -103,3 +103,8 @@ def test_a_run_without_a_terminal_says_something_now_and_then(monkeypatch, capfd
         for word in ("one", "two [bold]", "three", "four"):
             tell(word)
     assert capfd.readouterr().err.splitlines() == ["two [bold]", "four"]
+
+
+def test_how_far_a_wish_was_granted():
+    assert wish(draws=5000).reached(101) == "101 of 5000 draws a chain"
+    assert wish(ess=400).reached(101) == "101 draws a chain, before an effective sample size of 400"
