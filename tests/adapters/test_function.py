@@ -89,3 +89,29 @@ def test_bad_arguments_are_refused():
     odd = schuss.from_value_and_grad(gaussian, 3, names=["a"], constrain=lambda x: x)
     with pytest.raises(ValueError, match="the 3 values that constrain returns"):
         odd.constrain(np.zeros((1, 1, 3)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"names": 3}, "names must be a list of names that differ, got 3"),
+        ({"names": {"a": 3}}, r"names must have shapes such as \(\) and \(8,\), got {'a': 3}"),
+        ({"start": "here"}, "start must hold real numbers in rows of one length, got 'here'"),
+        ({"start": [[0.0], [1.0, 2.0]]}, "start must hold real numbers in rows of one length"),
+        ({"start": lambda rng: np.zeros(3)}, r"start must be a function of \(rng, chains\)"),
+        (
+            {"start": lambda rng, chains: np.zeros(chains)},
+            r"start\(rng, 4\) must return shape \(4, 3\), got \(4,\)",
+        ),
+        (
+            {"constrain": lambda x: None},
+            "what constrain returns must hold real numbers in rows of one length, got",
+        ),
+    ],
+)
+def test_wrong_settings_are_refused_before_the_run(settings, message, monkeypatch):
+    from schuss.sampling import sample
+
+    monkeypatch.setattr(sample, "over_devices", lambda *_: pytest.fail("the run began"))
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        schuss.sample(schuss.from_value_and_grad(gaussian, 3, **settings))

@@ -1,5 +1,7 @@
 """Log-densities with gradients in NumPy, from Stan or by hand."""
 
+import inspect
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -8,7 +10,7 @@ import numpy as np
 from schuss.adapters import start as starts
 from schuss.adapters.called import called
 from schuss.adapters.layout import Layout
-from schuss.arguments import pair, whole
+from schuss.arguments import numbers, pair, whole
 from schuss.model import Model
 
 
@@ -72,17 +74,36 @@ def _checked(found: Any, value_shape: tuple, gradient_shape: tuple) -> tuple:
 
 def _start(start: Any, dim: int, logs: Callable) -> Callable:
     if callable(start):
-        return start
+        return lambda rng, chains: _drawn(start, rng, chains, dim)
     remedy = "pass start=, a position where log p and its gradient are finite"
     if start is None:
         return starts.around(np.zeros(dim), starts.uniform(2.0), logs, remedy)
-    centre = np.asarray(start, np.float64)
+    centre = numbers("start", start)
     if centre.shape != (dim,):
         raise ValueError(
             f"start must be a position of shape ({dim},) or a function (rng, chains), got shape "
             f"{centre.shape}"
         )
     return starts.around(centre, starts.normal(0.1), logs, remedy)
+
+
+def _drawn(start: Callable, rng: np.random.Generator, chains: int, dim: int) -> np.ndarray:
+    """Starts from a function, which must be of the right shape."""
+    try:
+        inspect.signature(start).bind(rng, chains)
+    except TypeError:
+        raise TypeError(
+            "start must be a function of (rng, chains), got one of other arguments; write def "
+            f"start(rng, chains): return rng.normal(size=(chains, {dim}))"
+        ) from None
+    except ValueError:  # one without a signature
+        pass
+    drawn = numbers("what start(rng, chains) returns", start(rng, chains))
+    if drawn.shape != (chains, dim):
+        raise ValueError(
+            f"start(rng, {chains}) must return shape ({chains}, {dim}), got {drawn.shape}"
+        )
+    return drawn
 
 
 def _constrain(names: Any, constrain: Callable | None, dim: int) -> Callable:
@@ -94,7 +115,8 @@ def _constrain(names: Any, constrain: Callable | None, dim: int) -> Callable:
     def named(x):
         x = np.asarray(x, np.float64)
         if constrain is not None:
-            rows = np.stack([np.asarray(constrain(row)) for row in x.reshape(-1, dim)])
+            found = [constrain(row) for row in x.reshape(-1, dim)]
+            rows = numbers("what constrain returns", found)
             x = rows.reshape(*x.shape[:-1], -1)
             _check_count(shapes, x.shape[-1], "values that constrain returns")
         found = shapes or {"x": x.shape[-1:]}
@@ -107,8 +129,16 @@ def _shapes(names: Any) -> dict[str, tuple[int, ...]] | None:
     if names is None:
         return None
     if isinstance(names, Mapping):
-        return {name: tuple(shape) for name, shape in names.items()}
-    if isinstance(names, str) or len(set(names)) != len(names):
+        try:
+            return {name: tuple(map(operator.index, shape)) for name, shape in names.items()}
+        except TypeError:
+            raise TypeError(
+                f"names must have shapes such as () and (8,), got {dict(names)!r}"
+            ) from None
+    several = isinstance(names, Sequence) and not isinstance(names, str)
+    if not (
+        several and all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    ):
         raise ValueError(f"names must be a list of names that differ, got {names!r}")
     return dict.fromkeys(names, ())
 

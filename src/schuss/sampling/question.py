@@ -132,6 +132,7 @@ def _of_model(model: Model, init, chains, seed, engine, rng) -> Question:
     if model.value_and_grad is not None:
         words = derivative.LOG_P._replace(name=f"fn ({model.name})")
         spent = _checked(words, model.value_and_grad, x, seed)
+        model.constrain(x[:, None])  # a function that can't be right is refused before the run
     return Question(problem, model.name, model.constrain, model.dims, model.coords, spent)
 
 
