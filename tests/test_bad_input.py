@@ -493,7 +493,8 @@ def test_jax_energy_that_fails():
 
     line = energy.__code__.co_firstlineno + 1
     with refuse(
-        "energy fails on positions of shape (3,) and (4, 3) alike (RuntimeError: no luck, "
+        "energy works neither on one position of shape (3,) nor on a batch of shape (4, 3) "
+        "(RuntimeError: no luck, "
         f'test_bad_input.py, line {line}: `raise RuntimeError("no luck\\nat all")`); make it take '
         "what init holds, or pass an init of the shape that it takes (a dict for one of a dict)"
     ):

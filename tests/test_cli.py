@@ -221,7 +221,11 @@ flat = schuss.from_value_and_grad(by_hand, 2)
 @pytest.mark.parametrize(
     ("name", "lines", "end"),
     [
-        ("fails", ["look_up(x)", '{}["missing"]'], "Error: logdensity fails on positions of shape"),
+        (
+            "fails",
+            ["look_up(x)", '{}["missing"]'],
+            "Error: logdensity works neither on one position",
+        ),
         ("decides", ["-jnp.sum(x**2) if x[0]"], "Error: logdensity decides by the value"),
         ("build", ["look_up(0)", '{}["missing"]'], "KeyError: 'missing'"),
         ("flat", ['RuntimeError("mine")'], "RuntimeError: mine"),

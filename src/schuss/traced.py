@@ -9,6 +9,9 @@ HERE = pathlib.Path(__file__).parent
 LIBRARIES = ("site-packages", "dist-packages")
 STANDARD = pathlib.Path(sysconfig.get_path("stdlib"))
 
+LONGEST = 80
+"""Characters of a line of code in an error."""
+
 NUMBER = (
     "turns an array into a plain number, as float(), int(), .item() and math.exp do",
     "leave it an array and write jnp.exp for math.exp",
@@ -50,7 +53,7 @@ def place(error: BaseException) -> str:
     if not frames:
         return ""
     name, number = frames[-1].filename, frames[-1].lineno
-    code = linecache.getline(name, number or 0).strip()
+    code = linecache.getline(name, number or 0).strip()[:LONGEST]
     return f", {pathlib.Path(name).name}, line {number}" + (f": `{code}`" if code else "")
 
 

@@ -386,7 +386,6 @@ def test_walls_and_holes_on_the_way():
         ({"draws": 0}, "^draws must be a whole number of at least 4"),
         ({"thin": 0}, "^thin must be a whole number of at least 1"),
         ({"keep": "all"}, "^keep must be one of 'draws', 'moments'"),
-        ({"sampler": "nuts"}, "^sampler must be one of 'auto', got 'nuts'"),
         ({"engine": "numpy"}, "^engine='numpy' has no autodiff"),
         ({"ess": "400"}, "^ess must be positive and finite, got '400'"),
         ({"devices": 0}, "^devices must be a whole number of at least 1"),

@@ -176,12 +176,12 @@ def _failed(name, one, batch, alone, first, second):
     known = untraceable(name, first) or untraceable(name, second)
     if known and not isinstance(second, NoNumber):
         return ValueError(known)
+    also = failure(second)
+    alone = "" if alone == also else f" ({alone})"
     fails = (
-        f"{name} works neither on one position of shape {one} ({alone}) nor on a batch of shape "
-        f"{batch} ({failure(second)})"
+        f"{name} works neither on one position of shape {one}{alone} nor on a batch of shape "
+        f"{batch} ({also})"
     )
-    if alone == failure(second):
-        fails = f"{name} fails on positions of shape {one} and {batch} alike ({alone})"
     if "torch" in str(first):
         return ValueError(
             f"{fails}; for PyTorch pass init as a tensor (like= where there is no init), or "
