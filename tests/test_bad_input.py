@@ -1,5 +1,6 @@
 """Bad input is refused at the door: the argument, what was wrong with it, and the remedy."""
 
+import pathlib
 import re
 
 import jax
@@ -157,10 +158,11 @@ def test_samplers_by_name(name):
         schuss.sample(TARGET, sampler="hmc")
 
 
-@pytest.mark.parametrize("checkpoint", [5, True, "", b"run", object()])
+@pytest.mark.parametrize("checkpoint", [5, True, "", pathlib.Path(), b"run", object()])
 def test_checkpoint_that_is_no_path(checkpoint):
     with refuse(
-        f"checkpoint must be the path of a folder, got {checkpoint!r}; pass e.g. 'run.zarr'",
+        f"checkpoint must be the path of a folder of its own, got {checkpoint!r}; pass e.g. "
+        "'run.zarr'",
         TypeError,
     ):
         schuss.sample(TARGET, checkpoint=checkpoint)

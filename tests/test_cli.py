@@ -175,6 +175,21 @@ def test_sample_refuses(folder, words, told):
     assert told in said(result)
 
 
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("--random-seed", "random_seed isn't an argument of schuss sample; it is called seed here"),
+        ("--tune", "tune isn't an argument of schuss sample; leave it out: schuss.sample ends its"),
+        ("--drws", "drws isn't an argument of schuss sample; did you mean draws?"),
+        ("--nonsense", "nonsense isn't an argument of schuss sample; it takes what, init, dim"),
+    ],
+)
+def test_options_from_elsewhere(option, told):
+    result = call("sample", "mog", option, "500")
+    assert result.exit_code == 2
+    assert told in said(result)
+
+
 def test_a_function_without_a_start_is_refused(folder):
     (folder / "bare.py").write_text("def logp(x):\n    return -(x**2).sum()\n")
     result = call("sample", "bare.py:logp")

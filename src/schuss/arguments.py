@@ -52,8 +52,10 @@ def one_of(name: str, value: Any, allowed: tuple) -> None:
 
 def a_path(name: str, value: Any) -> None:
     """Refuse what can't be the path of a file or a folder."""
-    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
-        raise TypeError(f"{name} must be the path of a folder, got {value!r}; pass e.g. 'run.zarr'")
+    if not isinstance(value, str | os.PathLike) or os.fspath(value) in ("", "."):
+        raise TypeError(
+            f"{name} must be the path of a folder of its own, got {value!r}; pass e.g. 'run.zarr'"
+        )
 
 
 def arrayed(name: str, value: Any) -> Any:

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from typing import Annotated
 
 import typer
+from typer.core import TyperCommand
 
 from schuss import traced
+from schuss.keywords import unknown
 
 app = typer.Typer(
     help="Sample unnormalised densities with Energy Sampling Hamiltonian dynamics.",
@@ -86,7 +88,22 @@ def _is_ours(error: Exception) -> bool:
     return known and bool(frames) and traced.is_ours(pathlib.Path(frames[-1].filename))
 
 
-@app.command()
+class _Explained(TyperCommand):
+    """A command that explains options which it doesn't take."""
+
+    def parse_args(self, ctx, args):
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            option = getattr(error, "option_name", None)
+            if option is None:
+                raise
+            name = option.lstrip("-").replace("-", "_")
+            known = [str(parameter.name) for parameter in self.params]
+            raise typer.BadParameter(unknown(f"schuss {self.name}", name, known)) from None
+
+
+@app.command(cls=_Explained)
 def sample(
     what: Annotated[str, WHAT],
     init: Annotated[
@@ -141,7 +158,7 @@ def sample(
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(cls=_Explained)
 def compare(
     what: Annotated[str, WHAT],
     samplers: Annotated[

@@ -48,7 +48,7 @@ def load(what: str, *, energy: bool = False) -> Loaded:
         return _registered(what, energy)
     path = pathlib.Path(file)
     if not path.is_file():
-        raise LoadError(f"{file} isn't a file; pass one that exists, e.g. model.py:logp")
+        raise LoadError(f"{file or what} isn't a file; pass one that exists, e.g. model.py:logp")
     module = _imported(path)
     if name not in vars(module):
         raise LoadError(f"{file} has nothing called {name!r}; {_there(module)}")

@@ -1,6 +1,7 @@
 """What an array library supplies: arrays in and out, gradients, random numbers and the loop."""
 
 import dataclasses
+import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -190,7 +191,7 @@ class NoNumber(ValueError):
 
 def number(name: str, value: Any) -> Any:
     """What a function returned, which must be an array or a number."""
-    if not isinstance(value, str | bytes | tuple | list | dict | set | None):
+    if hasattr(value, "shape") or isinstance(value, numbers.Number):
         return value
     kind = "None" if value is None else f"a {type(value).__name__}"
     remedy = {
