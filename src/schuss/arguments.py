@@ -217,9 +217,21 @@ def corners(box: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
             f"box must be a lower and an upper corner, each a number or of shape ({dim},), "
             f"got {box!r}"
         ) from None
-    if not np.all(lower < upper):
-        raise ValueError("box must have its lower corner below its upper one everywhere")
+    wrong = np.argwhere(~(lower < upper))
+    if len(wrong):
+        first = tuple(wrong[0].tolist())
+        raise ValueError(
+            f"box must have its lower corner below its upper one everywhere, got "
+            f"{lower[first]:g} and {upper[first]:g} in coordinate {', '.join(map(str, first))}; "
+            "pass box=(lower, upper)"
+        )
     return lower, upper
+
+
+def overhang(lower: Any, upper: Any, epsilon: float) -> float:
+    """How far rounding may carry positions beyond a box, where floats next to 1 are ε apart."""
+    ends = np.abs(np.stack(np.broadcast_arrays(lower, upper)))
+    return 4 * epsilon * float(ends[np.isfinite(ends)].max(initial=0.0))
 
 
 def _corner(corner: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -16,6 +16,7 @@ from schuss.arguments import (
     floating,
     held,
     numbers,
+    overhang,
     seed_or_generator,
     whole,
 )
@@ -256,7 +257,8 @@ def _corners(problem: Problem, algorithm, extra: int):
     """The box where the kernel moves: in its metric, and open along what was added."""
     lower, upper = (_in_order(problem, corner) for corner in corners(algorithm.box, problem.shape))
     start = problem.engine.to_numpy(problem.x)
-    if not np.all((lower <= start) & (start <= upper)):
+    slack = overhang(lower, upper, float(np.finfo(start.dtype).eps))
+    if not np.all((lower - slack <= start) & (start <= upper + slack)):
         raise ValueError("init must lie inside the box; move it there or widen the box")
     scale = 1.0
     if algorithm.metric is not None:

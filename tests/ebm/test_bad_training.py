@@ -55,6 +55,17 @@ def test_data_outside_of_the_box():
         )
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_data_at_the_edge_of_the_box(dtype):
+    """1.1 in float32 lies above 1.1."""
+    edge = torch.tensor([[1.1, -1.1], [0.0, 1.1]], dtype=dtype)
+    for given in (
+        {"buffer": None, "sampler": schuss.ESH(0.1, box=(-1.1, 1.1))},
+        {"buffer": ebm.ReplayBuffer(20, (2,), lower=-1.1, upper=1.1)},
+    ):
+        assert len(trainer(small_net().to(dtype), edge, **given).fit(2)) == 2
+
+
 def test_batch_larger_than_the_buffer():
     with refuse(
         "batch must be at most the buffer's size 32, got 33; take a larger buffer or a smaller "

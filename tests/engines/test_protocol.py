@@ -175,6 +175,31 @@ def test_box_is_that_of_the_target_under_a_metric(engine):
     assert np.all(span[:4] > 0.9 * (upper - lower)[:4])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("engine", ["numpy", "jax", "torch"])
+def test_samples_from_a_box_are_starts_in_it(engine, dtype):
+    """1.1 in float32 lies above 1.1; long steps without a force end at walls again and again."""
+    flat = {
+        "numpy": lambda x: (np.zeros(len(x), x.dtype), np.zeros_like(x)),
+        "jax": lambda x: 0.0 * x.sum(),
+        "torch": lambda x: 0.0 * x.sum(-1),
+    }
+    box, metric = (-1.1, [1.1, 2.3, 0.7]), [0.3, 1.7, 7.0]
+    x = np.asarray([box[1], [-1.1, -1.1, -1.1]]).repeat(200, axis=0).astype(dtype)
+    sampler = schuss.Sampler(
+        schuss.ESH(1.0, box=box, metric=metric), steps=3, engine=engine, seed=1
+    )
+    name = "value_and_grad" if engine == "numpy" else "energy"
+    for _ in range(3):
+        x = sampler(init=x, **{name: flat[engine]})
+        assert x.dtype == dtype
+    beyond = np.maximum(box[0] - x, x - box[1]).max()
+    assert beyond < 1e-6
+    outside = np.full((1, 3), 0.7 + 1e-4, dtype)
+    with pytest.raises(ValueError, match="init must lie inside the box"):
+        sampler(init=outside, **{name: flat[engine]})
+
+
 @pytest.mark.parametrize("name", ["esh", "esh-endpoint", "hmc"])
 def test_weights_of_a_thinned_path(name):
     """A state counts what it counts in the whole path, also where thinning skips a window's end."""

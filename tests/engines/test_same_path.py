@@ -107,25 +107,7 @@ def test_first_velocity_is_the_one_given():
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "esh",
-        pytest.param("esh-refresh", marks=pytest.mark.slow),
-        pytest.param("esh-endpoint", marks=pytest.mark.slow),
-        pytest.param("ula", marks=pytest.mark.slow),
-    ],
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "esh")) for name in ALGORITHMS]
 )
 def test_compiled_torch_agrees(name):
     assert_close(follow(name, "torch", compile=True), by_numpy(name))
-
-
-def test_compiled_sampler_agrees():
-    """A reservoir of a compiled run holds what that of an eager run holds, for the same seed."""
-
-    def sample(compiled):
-        sampler = schuss.Sampler(
-            ALGORITHMS["esh"], steps=50, keep="reservoir", seed=3, compile=compiled
-        )
-        return sampler(lambda x: TARGET.energy(torch, x), torch.tensor(START))
-
-    torch.testing.assert_close(sample(True), sample(False), rtol=0, atol=1e-12)

@@ -36,7 +36,9 @@ class ReplayBuffer:
         if not 0 <= reinit <= 1:
             raise ValueError(f"reinit must be a fraction between 0 and 1, got {reinit!r}")
         if not lower < upper:
-            raise ValueError(f"lower must be below upper, got {lower!r} and {upper!r}")
+            raise ValueError(
+                f"lower must be below upper, got {lower!r} and {upper!r}; exchange them"
+            )
         self.reinit, self.lower, self.upper = float(reinit), float(lower), float(upper)
         self.seed = seed_or_generator(seed)
         if not isinstance(self.seed, int):

@@ -5,6 +5,8 @@ from typing import Any
 
 import torch
 
+from schuss.arguments import overhang
+
 
 class Examples:
     """Data in one of three forms: a tensor (n, *shape), a pair with labels (n,), or a function.
@@ -70,7 +72,8 @@ class Examples:
         if self.function is not None:
             return
         low, high = self.x.min().item(), self.x.max().item()
-        if not (lower <= low and high <= upper):
+        slack = overhang(lower, upper, torch.finfo(self.x.dtype).eps)
+        if not (lower - slack <= low and high <= upper + slack):
             raise ValueError(
                 f"data must lie in [{lower:g}, {upper:g}], where the chains are, but reaches from "
                 f"{low:g} to {high:g}; rescale it, or widen the box of the buffer or the sampler"

@@ -155,6 +155,7 @@ class Torch:
         source, show, rows = _fork(job.source), show or told, []
         with evaluation(job.grad_fn.energy, cache=not self.compile), torch.no_grad():
             advance = self._made(_stepping, state.x, job.kernel, job.grad_fn)
+            state = distinct(state) if self.compile else state
             for t in range(first + 1, first + count * every + 1):
                 noise = _noise(job, source, state.x, t)
                 state, info = advance(state, noise, job.params, job.frames)
@@ -180,6 +181,8 @@ class Torch:
     def _collect(self, job: Job, state, gathered, steps, collection):
         source = _fork(job.source)
         graphed = self.compile and state.x.is_cuda
+        if self.compile:
+            state, gathered = distinct((state, gathered))
         make = _storing if graphed else _gathering
         advance = self._made(make, state.x, job.kernel, job.grad_fn, collection)
         blank = None
@@ -300,7 +303,31 @@ def _trusting(job, state, gathered, steps, collection):
 @functools.lru_cache(maxsize=16)
 def compiled_once(make, shape, *parts):
     """What `make(*parts)` gives, compiled for one shape; the same for the same shape and parts."""
-    return _compiled(make(*parts))
+    function = make(*parts)
+
+    def apart(*inputs):
+        return distinct(function(*inputs))
+
+    return _compiled(apart)
+
+
+def distinct(tree):
+    """Nested tuples in which no tensor occurs twice and each lies in memory in order.
+
+    Compiled code is guarded by which of its inputs are one tensor, and by their strides. So a step
+    that is given states of this kind, and leaves such states, is compiled once.
+    """
+    seen = []
+
+    def own(leaf):
+        # A contiguous tensor may have any stride along an axis of length one.
+        ordered = torch.empty_like(leaf, memory_format=torch.contiguous_format).stride()
+        if leaf.stride() != ordered or any(leaf is other for other in seen):
+            leaf = leaf.clone(memory_format=torch.contiguous_format)
+        seen.append(leaf)
+        return leaf
+
+    return rebuild(own, tree)
 
 
 def _compiled(function):
