@@ -4,7 +4,6 @@ import functools
 
 import numpy as np
 import pytest
-import torch
 
 import schuss
 
