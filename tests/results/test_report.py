@@ -71,7 +71,7 @@ def test_bad_run_says_so_first():
     x = autoregression(1, 4, 300, 6)
     x[2, :, 1] += 4
     _, text = read(page.page(posterior(x=x)))
-    assert text.index("NOT converged") < text.index("chain 2 is the odd one out")
+    assert text.index("NOT converged") < text.index("and chain 2 (mean log-density")
     assert text.index("→") < text.index("Summary")
     assert "until the verdict is green" in text
 

@@ -123,7 +123,7 @@ def test_a_run_decides_from_the_witnesses_and_tells_of_a_chain_elsewhere(monkeyp
     assert found.x.shape == (CHAINS, 100, DIM)
     assert found.x[odd, :, 0].min() > FAR / 2 and np.delete(found.x, odd, 0)[..., 0].max() < FAR / 2
     assert not found.verdict.converged
-    assert f"the mean energy of chain {odd} is" in str(found.verdict)
+    assert f" and chain {odd} (mean log-density" in str(found.verdict)
 
 
 def test_a_lost_chain_that_is_no_witness_begins_again_elsewhere():

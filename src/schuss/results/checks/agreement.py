@@ -6,7 +6,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import chdtri, fdtri
 
-from schuss.diagnostics.vectorised import fast_ess, fast_rhat, nested_rhat, strict_ess_and_rhat
+from schuss.diagnostics.vectorised import nested_rhat, strict_ess_and_rhat
+from schuss.results.checks import regions
 from schuss.results.checks.evidence import (
     CHANCE,
     ESS,
@@ -21,6 +22,7 @@ from schuss.results.checks.evidence import (
     more,
     shares,
 )
+from schuss.results.checks.regions import OWN_ESS, own_ess
 
 RHAT, RHAT_MOST = 1.05, 1.1
 """Chains of one law with ESS n in m halves have R̂² ≈ 1 + m/n · χ²_{m−1}/(m − 1). At n = 400 and
@@ -30,10 +32,6 @@ the chains explains more than 1.05 that much is allowed, up to 1.1."""
 
 SHORT = 50
 """Draws below which chains that share starts are compared by groups: none can be split then."""
-
-OWN_ESS = 50
-"""Chains that disagree with this many effective draws each aren't short, they are elsewhere."""
-
 
 SPREAD, SPREAD_ERRORS = 3.0, 4.0
 """How many times the variance of another chain one may have, and how many errors besides."""
@@ -130,7 +128,7 @@ def _disagreement(
     quantile = chdtri(halves - 1, CHANCE / rhat.size) / (halves - 1)
     short, elsewhere = [], []
     for i in suspects.tolist():
-        own = _own_ess(column(i), evidence.weights)
+        own = own_ess(column(i), evidence.weights)
         by_chance = math.sqrt(1 + halves / max(own.sum(), 1.0) * quantile)
         limit = min(RHAT_MOST, max(RHAT, by_chance))
         if rhat[i] <= limit:
@@ -144,18 +142,14 @@ def _disagreement(
     if elsewhere:
         blamed[unseen] = True
         i, limit = elsewhere[0]
+        dim = len(evidence.names)
+        what = f"{label(i)}{more(len(elsewhere), unseen.size)}"
+        who = regions.disagreement(evidence, column(i), what, i % dim if i < 2 * dim else None)
         text = (
-            f"the chains disagree about {label(i)}{more(len(elsewhere), unseen.size)}: R-hat is "
-            f"{rhat[i]:.3g}, the limit is {limit:.3g}, though each chain moved freely"
+            f"{who}; R-hat is {rhat[i]:.3g}, the limit is {limit:.3g}, though each chain moved "
+            "freely"
         )
-        alone = _odd_one(column(i), evidence.weights, limit)
-        if alone is not None:
-            text += f"; chain {evidence.chain_names[alone]} is the odd one out"
-        remedy = (
-            "There may be several modes or a region that chains don't leave: look at the traces, "
-            "start the chains elsewhere, or use more chains"
-        )
-        reasons.append(Reason(WRONG, text, float(rhat[i]), limit, remedy))
+        reasons.append(Reason(WRONG, text, float(rhat[i]), limit, regions.REMEDY))
     if short:
         i, limit = short[0]
         text = f"R-hat of {label(i)}{more(len(short))} is {rhat[i]:.3g}, the limit is {limit:.3g}"
@@ -163,32 +157,6 @@ def _disagreement(
         remedy = f"{SHORT_CHAINS}: ask for about draws={wanted}"
         reasons.append(Reason(FEW, text, float(rhat[i]), limit, remedy))
     return reasons
-
-
-def _own_ess(column: np.ndarray, w: np.ndarray | None) -> np.ndarray:
-    """ESS of each chain by itself, for `column` (draws, chains)."""
-    if w is None:
-        return fast_ess(column[:, None, :])
-    return np.array(
-        [
-            fast_ess(column[:, c, None, None], w[:, c, None])[0] if w[:, c].any() else 0.0
-            for c in range(column.shape[1])
-        ]
-    )
-
-
-def _odd_one(column: np.ndarray, w: np.ndarray | None, limit: float) -> int | None:
-    """The chain without which the others agree, if there is one."""
-    chains = column.shape[1]
-    if chains < 3:
-        return None
-    means = column.mean(axis=0)
-    c = int(np.abs(means - np.median(means)).argmax())
-    rest = [k for k in range(chains) if k != c]
-    w = None if w is None else w[:, rest]
-    if w is not None and not w.any():
-        return None
-    return c if fast_rhat(column[:, rest, None], w)[0] <= limit else None
 
 
 def _nested(evidence: Evidence, mean: np.ndarray) -> Found:

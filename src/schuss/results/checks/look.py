@@ -2,9 +2,10 @@
 
 from schuss.results.checks.agreement import convergence
 from schuss.results.checks.balance import improper, virial
-from schuss.results.checks.chains import apart, elsewhere, equal_chains, stuck
+from schuss.results.checks.chains import apart, equal_chains, stuck
 from schuss.results.checks.evidence import FEW, Evidence, Found, Reason
 from schuss.results.checks.necks import necks
+from schuss.results.checks.regions import REMEDY
 from schuss.results.checks.steps import weights
 
 
@@ -26,7 +27,9 @@ def look(evidence: Evidence) -> Found:
     if growing:
         # Nothing else that failed has a remedy of its own then.
         return Found(growing, numbers, [])
-    away = [] if still else apart(evidence) + elsewhere(evidence)
+    # One description of the regions is enough, and none where a chain stands still.
+    disagree = any(reason.remedy == REMEDY for reason in compared.reasons)
+    away = [] if still or disagree else apart(evidence)
     reasons = same + still + away + weighed.reasons + bias.reasons + compared.reasons
     if not same and not still:
         reasons = reasons + necks(evidence, compared.numbers["esses"]).reasons
