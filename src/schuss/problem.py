@@ -22,7 +22,7 @@ from schuss.arguments import (
 )
 from schuss.coordinates import Auxiliary, Diagonal, to_z
 from schuss.core.kernel import Noise
-from schuss.engines.engine import Engine, Job, number
+from schuss.engines.engine import Engine, Job, check_weights, number
 from schuss.model import Model
 from schuss.targets import TARGETS
 from schuss.targets.posteriors import POSTERIORS
@@ -233,7 +233,7 @@ def launch(
     z = to_z(engine.xp, coordinates, x)
     check_noise(job, z, 0, starting=velocity is None)
     state, seen = engine.start(job, z, velocity)
-    _check_start(engine, state)
+    _check_start(engine, problem.grad_fn, state)
     return job, state, seen
 
 
@@ -372,10 +372,11 @@ def _function(engine, kind, given):
     return Negative(given) if kind == "logdensity" else given
 
 
-def _check_start(engine, state):
+def _check_start(engine, grad_fn, state):
     energy, g = engine.to_numpy(state.energy), engine.to_numpy(state.g)
     bad = ~(np.isfinite(energy) & np.isfinite(g).all(axis=-1))
     if bad.any():
+        check_weights(engine, grad_fn)
         raise ValueError(
             f"energy or gradient is not finite at the start of {bad.sum()} of {len(bad)} chains "
             f"(the first is chain {int(bad.argmax())}); move init to where the energy is finite"

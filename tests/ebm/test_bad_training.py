@@ -5,6 +5,7 @@ import re
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import schuss
 from schuss import ebm
@@ -94,6 +95,17 @@ def test_data_that_is_none():
         "data must be a torch tensor, got ndarray; convert it with torch.as_tensor", TypeError
     ):
         trainer(examples=data().numpy())
+    items = TensorDataset(data(), torch.zeros(60))
+    for given, place in ((items, "data"), (DataLoader(items, batch_size=10), "data.dataset")):
+        remedy = f"torch.stack([torch.as_tensor(x) for x, *_ in {place}])"
+        with refuse(
+            f"data must be a torch tensor, got {type(given).__name__}; make one of all its items, "
+            f"e.g. {remedy}",
+            TypeError,
+        ):
+            trainer(examples=given)
+        stacked = eval(remedy, {"torch": torch, "data": given})
+        assert torch.equal(stacked, data())
     with refuse("data must have shape (n, *shape), got (5,)"):
         trainer(examples=torch.zeros(5))
     with refuse(
@@ -102,7 +114,10 @@ def test_data_that_is_none():
         trainer(examples=data().to(torch.uint8))
     with refuse("buffer holds chains of shape (3,) but data has (2,); make them the same"):
         trainer(buffer=ebm.ReplayBuffer(32, (3,)))
-    with refuse("data must be a tensor, a pair of data and labels, or a function, got 3 parts"):
+    with refuse(
+        "data must be a tensor, a pair of data and labels, or a function, got 3 parts; join them, "
+        "e.g. with torch.stack"
+    ):
         trainer(examples=(data(), data(), data()))
     with refuse("flip=True is for images, but data has the shape (2,)"):
         trainer(flip=True)
@@ -168,3 +183,99 @@ def test_a_scale_that_is_far_too_large():
         run.fit(1)
     better = float(re.search(r"energy_scale=(\S+)", str(error.value))[1])
     assert trainer(energy_scale=better).fit(1).delta[0] < 1
+
+
+def test_data_with_numbers_that_are_none():
+    """Whatever the starts of the chains, and from functions too."""
+    wrong = data()
+    wrong[3, 1], wrong[3, 0], wrong[7, 0] = float("nan"), float("nan"), -float("inf")
+    said = "contains 2 NaN and 1 infinite values, in 2 of its 60 rows; drop those, e.g. "
+    remedy = "x[x.isfinite().flatten(1).all(1)]"
+    for name, examples in (("data", wrong), ("data's result", lambda n, generator: wrong)):
+        for given in ({}, {"buffer": None, "start": "normal"}):
+            with refuse(f"{name} {said}{remedy}"):
+                trainer(examples=examples, **given)
+    left = eval(remedy, {"x": wrong})
+    assert len(left) == 58 and len(trainer(examples=left).fit(1)) == 1
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers(wrong):
+    net, x = small_net(), data(5)
+    with torch.no_grad():
+        net[2].weight[0, 1] = wrong
+    said = (
+        " has weights that are NaN or infinite in 1 of its 4 tensors, first in 2.weight; load or "
+    )
+    said += "build the network anew"
+    with refuse("net" + said):
+        trainer(net)
+    with refuse("energy" + said):
+        schuss.Sampler(schuss.ESH(0.1), steps=3)(net, x)
+    with refuse("energy" + said):
+        schuss.trajectory(energy=net, init=x, steps=3)
+    with refuse("logdensity" + said):
+        schuss.Sampler(schuss.ESH(0.1), steps=3).run(logdensity=lambda z: -net(z), init=x)
+    with refuse("energy" + said):
+        schuss.sample(energy=net, init=x, draws=10, progress=False)
+    with refuse("energy" + said):
+        schuss.evidence(energy=net, reference=schuss.Normal(dim=2), progress=False)
+
+
+class Silent(nn.Module):
+    """A network whose last line lacks its return."""
+
+    def __init__(self, result=None):
+        super().__init__()
+        self.layer, self.result = nn.Linear(2, 1), result
+
+    def forward(self, x):
+        self.layer(x)
+        return self.result
+
+
+@pytest.mark.parametrize("given", [Silent(), lambda x: None], ids=["net", "function"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_energies_without_a_return(given, compiled):
+    said = "energy must return a tensor, one energy per chain, got None; let it end in a return"
+    with refuse(said, TypeError):
+        schuss.Sampler(schuss.ESH(0.1), steps=3, engine="torch", compile=compiled)(given, data(5))
+    with refuse(said, TypeError):
+        schuss.trajectory(energy=given, init=data(5), steps=3, engine="torch", compile=compiled)
+
+
+@pytest.mark.parametrize("options", [{}, {"energy_scale": "auto"}], ids=["number", "auto"])
+def test_training_without_a_return(options):
+    with refuse(
+        "energy must return a tensor, one energy per chain, got None; let it end in a return",
+        TypeError,
+    ):
+        trainer(Silent(), **options).fit(1)
+    with refuse(
+        "energy must return a tensor, one energy per chain, got tuple; return that tensor alone",
+        TypeError,
+    ):
+        trainer(Silent((data(1),)), **options).fit(1)
+
+
+@pytest.mark.parametrize("make", [schuss.ESH, schuss.ULA, schuss.NoseHoover])
+@pytest.mark.parametrize("options", [{}, {"energy_scale": 2e4}], ids=["small", "large"])
+def test_a_step_that_is_far_too_long(make, options):
+    """It is the step that is named, whatever the scale, and what is recommended works."""
+    with pytest.raises(ValueError, match=r"^step_size must be smaller than the data") as error:
+        trainer(sampler=make(100.0), **options)
+    better = float(re.search(r"pass e.g. step_size=(\S+)$", str(error.value))[1])
+    assert 0.01 < better < 1
+    assert len(trainer(sampler=make(better)).fit(1)) == 1
+
+
+@pytest.mark.parametrize("sampler", [schuss.ESH(0.1, box=(3, -3))])
+def test_a_box_upside_down(sampler):
+    said = "box must have its lower corner below its upper one everywhere, got 3 and -3 in "
+    said += "coordinate 0; pass box=(lower, upper)"
+    with refuse(said):
+        trainer(sampler=sampler)
+    with refuse(said):
+        schuss.Sampler(sampler, steps=3)(small_net(), data(5))
+    with refuse("lower must be below upper, got 3.0 and -3.0; exchange them"):
+        ebm.ReplayBuffer(10, (2,), lower=3.0, upper=-3.0)

@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -103,10 +105,34 @@ def test_commands(tmp_path):
     ("change", "message"),
     [
         (("[net]", "[network]"), "config must have a table [net]; add it"),
-        (("[buffer]", "[chains]"), "tables of config must be one of 'data', 'net', 'sampler'"),
+        (
+            ("[buffer]", "[bufer]"),
+            "config has the unknown table bufer; the nearest known one is buffer",
+        ),
         (('"conv"', '"unet"'), "net.name must be one of 'toy', 'conv', 'joint', got 'unet'"),
         (('"ESH"', '"SGLD"'), "sampler.name must be one of 'ESH', 'ULA'"),
-        (("steps = 2", "stepz = 2"), "train's names must be one of"),
+        (
+            ("steps = 2", "stepz = 2"),
+            "config has the unknown key of [train], stepz; the nearest known one is steps",
+        ),
+        (
+            ("steps = 2", "sampler = 2"),
+            "config has the unknown key of [train], sampler; the nearest",
+        ),
+        (
+            ("step_size = 0.5", "stepsize = 0.5"),
+            "config has the unknown key of [sampler], stepsize; the nearest known one is step_size",
+        ),
+        (
+            ("features = 2", "feature = 2"),
+            "config has the unknown key of [net], feature; the nearest known one is features",
+        ),
+        (("size = 16", "sizes = 16"), "config has the unknown key of [buffer], sizes; the nearest"),
+        (("size = 16", "shape = 16"), "config has the unknown key of [buffer], shape; the nearest"),
+        (
+            ('name = "digits"', 'name = "digits"\nlimits = 5'),
+            "config has the unknown key of [data], limits; the nearest known one is limit",
+        ),
         (('"digits"', '"cifar10"'), "data 'cifar10' isn't part of schuss; pass --data PATH"),
         (("size = 16", "size = 4"), "batch must be at most the buffer's size 4, got 8"),
         (("batch = 8", "batch ="), "isn't TOML"),
@@ -178,3 +204,42 @@ def squeezed(result):
     """What was said, without the frame around it."""
     assert result.exit_code == 2
     return " ".join(re.sub("[│╭╮╰╯─]", " ", result.output).split())
+
+
+WITHOUT_TORCH = """
+import sys
+
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+
+sys.meta_path.insert(0, Blocked())
+from typer.testing import CliRunner
+from schuss.cli import app
+
+for given in ("--help", "train --help", "sample --help", "train digits", "sample run"):
+    result = CliRunner().invoke(app, ["ebm", *given.split()])
+    print(given, result.exit_code, type(result.exception).__name__)
+    print(result.output)
+try:
+    from schuss.ebm import Trainer
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_help_needs_no_torch():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=True
+    )
+    said = " ".join(re.sub("[│╭╮╰╯─]", " ", done.stdout).split())
+    for given in ("--help", "train --help", "sample --help"):
+        assert f"{given} 0 " in said
+    assert "Train neural energies" in said and "Of the whole run" in said
+    for given in ("train digits", "sample run"):
+        assert f"{given} 2 SystemExit" in said
+    assert said.count("schuss ebm needs PyTorch (No module named 'torch'); run pip install") == 2
+    assert "schuss.ebm.Trainer needs PyTorch; install it with pip install 'schuss[torch]'" in said

@@ -1,16 +1,29 @@
 """Neural energies in PyTorch: the sampler inside the training loop."""
 
-from schuss.ebm.buffer import ReplayBuffer
-from schuss.ebm.checkpoint import load_weights
-from schuss.ebm.divergence import DivergenceError, Limits
-from schuss.ebm.ema import EMA
-from schuss.ebm.ensemble import Ensemble
-from schuss.ebm.history import History, Rollback
-from schuss.ebm.joint import JointEnergy
-from schuss.ebm.losses import contrastive_loss
-from schuss.ebm.networks import ConvEnergy, ResidualClassifier, ToyMLP
-from schuss.ebm.pictures import picture
-from schuss.ebm.trainer import Trainer
+try:
+    from schuss.ebm.buffer import ReplayBuffer
+    from schuss.ebm.checkpoint import load_weights
+    from schuss.ebm.divergence import DivergenceError, Limits
+    from schuss.ebm.ema import EMA
+    from schuss.ebm.ensemble import Ensemble
+    from schuss.ebm.history import History, Rollback
+    from schuss.ebm.joint import JointEnergy
+    from schuss.ebm.losses import contrastive_loss
+    from schuss.ebm.networks import ConvEnergy, ResidualClassifier, ToyMLP
+    from schuss.ebm.pictures import picture
+    from schuss.ebm.trainer import Trainer
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+
+    # The commands and their help are there all the same.
+    def __getattr__(name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ImportError(
+            f"schuss.ebm.{name} needs PyTorch; install it with pip install 'schuss[torch]'"
+        )
+
 
 __all__ = [
     "EMA",

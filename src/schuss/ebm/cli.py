@@ -39,7 +39,7 @@ def train(
     Ctrl-C and SIGTERM save what is there before they end it.
     """
     from schuss.checkpoint import CheckpointError
-    from schuss.ebm import checkpoint
+    from schuss.ebm.checkpoint import exists
     from schuss.ebm.config import build, load
     from schuss.ebm.divergence import DivergenceError
 
@@ -51,7 +51,7 @@ def train(
             trainer = build(
                 load(config), data=data, device=place, folder=folder, progress=True, **more
             )
-            if checkpoint.exists(folder):
+            if exists(folder):
                 trainer.resume()
                 _say(f"going on from iteration {trainer.iteration} in {folder}")
                 if trainer.iteration >= trainer.iterations:

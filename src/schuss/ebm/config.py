@@ -7,6 +7,7 @@
 [train]     the remaining arguments of the Trainer
 """
 
+import difflib
 import inspect
 import pathlib
 import tomllib
@@ -28,6 +29,7 @@ from schuss.ebm.trainer import Trainer
 FOLDER = pathlib.Path(__file__).parent / "configs"
 IMAGES = ("digits", "mnist", "cifar10")
 PLANES = ("mixture", "rings")
+NETS = {"toy": ToyMLP, "conv": ConvEnergy, "joint": ResidualClassifier}
 SAMPLERS = ("ESH", "ULA", "MALA", "HMC", "NoseHoover")
 TABLES = ("data", "net", "sampler", "buffer", "train")
 REQUIRED = ("data", "net", "sampler", "train")
@@ -59,12 +61,38 @@ def checked(config: dict) -> dict[str, dict]:
     for table in REQUIRED:
         if not isinstance(config.get(table), dict):
             raise ValueError(f"config must have a table [{table}]; add it")
-    for table in config:
-        one_of("tables of config", table, TABLES)
+    for table, given in config.items():
+        _check_known("table", table, TABLES)
+        if not isinstance(given, dict):
+            raise ValueError(f"{table} of config must be a table, got {given!r}; write [{table}]")
     one_of("data.name", config["data"].get("name"), (*IMAGES, *PLANES))
-    one_of("net.name", config["net"].get("name"), ("toy", "conv", "joint"))
+    one_of("net.name", config["net"].get("name"), tuple(NETS))
     one_of("sampler.name", config["sampler"].get("name"), SAMPLERS)
+    known = {
+        "data": ("name", "limit"),
+        "net": ("name", *_arguments(NETS[config["net"]["name"]])),
+        "sampler": ("name", *_arguments(getattr(algorithms, config["sampler"]["name"]))),
+        "buffer": _arguments(ReplayBuffer, "shape", "device"),
+        "train": _arguments(Trainer, "net", "data", "sampler", "buffer", "config"),
+    }
+    for table, given in config.items():
+        for key in given:
+            _check_known(f"key of [{table}],", key, known[table])
     return config
+
+
+def _arguments(make, *ours: str) -> tuple[str, ...]:
+    """Names that a function takes, but for those that it is given here."""
+    return tuple(name for name in inspect.signature(make).parameters if name not in ours)
+
+
+def _check_known(kind: str, name: str, known: tuple[str, ...]) -> None:
+    """Refuse a misspelt name, and say which one may be meant."""
+    if name not in known:
+        (nearest,) = difflib.get_close_matches(name, known, n=1, cutoff=0.0)
+        raise ValueError(
+            f"config has the unknown {kind} {name}; the nearest known one is {nearest}"
+        )
 
 
 def build(
@@ -88,11 +116,11 @@ def build(
         arguments = {**start, **config["buffer"]}
         arguments.pop("reference", None)
         arguments = {"seed": seed, **arguments, "shape": shape, "device": device}
-        options["buffer"] = _call(ReplayBuffer, "buffer", arguments)
+        options["buffer"] = ReplayBuffer(**arguments)
     else:
         options = {**start, **options}
     options |= {"net": net, "data": examples, "sampler": sampler(config), "config": config}
-    return _call(Trainer, "train", options)
+    return Trainer(**options)
 
 
 def network(config: dict[str, dict], shape: tuple[int, ...]) -> nn.Module:
@@ -100,19 +128,19 @@ def network(config: dict[str, dict], shape: tuple[int, ...]) -> nn.Module:
     arguments = {k: v for k, v in config["net"].items() if k != "name"}
     name = config["net"]["name"]
     if name == "toy":
-        return _call(ToyMLP, "net", {"dim": shape[0], **arguments})
+        return ToyMLP(**{"dim": shape[0], **arguments})
     if len(shape) != 3:
         raise ValueError(f"net.name={name!r} is for images; use net.name='toy'")
     channels, _, size = shape
     if name == "conv":
-        return _call(ConvEnergy, "net", {"channels": channels, "size": size, **arguments})
-    return JointEnergy(_call(ResidualClassifier, "net", {"channels": channels, **arguments}))
+        return ConvEnergy(**{"channels": channels, "size": size, **arguments})
+    return JointEnergy(ResidualClassifier(**{"channels": channels, **arguments}))
 
 
 def sampler(config: dict[str, dict]) -> algorithms.Algorithm:
     """The sampler of a configuration."""
     arguments = {k: v for k, v in config["sampler"].items() if k != "name"}
-    return _call(getattr(algorithms, config["sampler"]["name"]), "sampler", arguments)
+    return getattr(algorithms, config["sampler"]["name"])(**arguments)
 
 
 def _images(config, path, device):
@@ -145,11 +173,3 @@ def _plane(config, device):
     if config["train"].get("weighting") is not None:
         start["reference"] = toy.reference
     return drawn(toy.target.sample), (2,), start
-
-
-def _call(make, table, arguments):
-    """Call with arguments from a table, which may hold no others."""
-    known = inspect.signature(make).parameters
-    for name in arguments:
-        one_of(f"{table}'s names", name, tuple(known))
-    return make(**arguments)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.utils.data import DataLoader, Dataset
 
 from schuss.arguments import overhang
 
@@ -31,7 +32,7 @@ class Examples:
                 if len(data) != 2:
                     raise ValueError(
                         f"data must be a tensor, a pair of data and labels, or a function, got "
-                        f"{len(data)} parts"
+                        f"{len(data)} parts; join them, e.g. with torch.stack"
                     )
                 data, self.labels = data
                 self._check_labels(data, device)
@@ -42,10 +43,7 @@ class Examples:
 
     def _check(self, x, device, dtype, name):
         if not isinstance(x, torch.Tensor):
-            raise TypeError(
-                f"{name} must be a torch tensor, got {type(x).__name__}; convert it with "
-                "torch.as_tensor"
-            )
+            raise TypeError(f"{name} must be a torch tensor, got {type(x).__name__}; {_remedy(x)}")
         if x.dim() < 2 or not len(x):
             raise ValueError(f"{name} must have shape (n, *shape), got {tuple(x.shape)}")
         if x.dtype != dtype:
@@ -56,6 +54,13 @@ class Examples:
             raise ValueError(
                 f"{name} is on {x.device} but net is on {device}; move one of them, e.g. "
                 f"data.to({str(device)!r})"
+            )
+        wrong = int((~x.isfinite()).sum())
+        if wrong:
+            nans, rows = int(x.isnan().sum()), int((~x.isfinite()).flatten(1).any(1).sum())
+            raise ValueError(
+                f"{name} contains {nans} NaN and {wrong - nans} infinite values, in {rows} of its "
+                f"{len(x)} rows; drop those, e.g. x[x.isfinite().flatten(1).all(1)]"
             )
 
     def _check_labels(self, x, device):
@@ -96,3 +101,14 @@ class Examples:
             noise = torch.randn(x.shape, generator=source, dtype=x.dtype, device=x.device)
             x = x + self.noise * noise
         return x, labels
+
+
+def _remedy(x) -> str:
+    """How to make a tensor of what was given in place of one."""
+    if isinstance(x, DataLoader | Dataset):
+        items = "data.dataset" if isinstance(x, DataLoader) else "data"
+        return (
+            "make one of all its items, e.g. "
+            f"torch.stack([torch.as_tensor(x) for x, *_ in {items}])"
+        )
+    return "convert it with torch.as_tensor"

@@ -13,6 +13,7 @@ from schuss.coordinates import to_x, to_z
 from schuss.core import weights
 from schuss.core.collect import collecting
 from schuss.engines.engine import Job
+from schuss.engines.modules import check_tensor
 from schuss.engines.torch import compiled_once
 from schuss.problem import launch, pose
 
@@ -26,7 +27,9 @@ class Scaled:
 
     def __call__(self, x):
         """Energies as the network shapes them."""
-        return self.scale * self.net(x)
+        energy = self.net(x)
+        check_tensor(energy)
+        return self.scale * energy
 
 
 class CompiledGradient(NamedTuple):

@@ -4,6 +4,8 @@ import contextlib
 
 from torch import nn
 
+from schuss.engines.modules import check_finite
+
 
 def trainable(net) -> list[nn.Parameter]:
     """The parameters that require gradients; refuses what can't be trained."""
@@ -21,6 +23,7 @@ def trainable(net) -> list[nn.Parameter]:
             f"net's parameters are on several devices, {', '.join(sorted(map(str, devices)))}; "
             "move it to one, e.g. net.to('cpu')"
         )
+    check_finite(net, "net")
     return parameters
 
 

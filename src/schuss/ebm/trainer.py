@@ -175,6 +175,8 @@ class Trainer:
         # From the same chains in every process.
         first = self.batches.fresh(self.batches.batch, generator(device, self.seed, 0))
         first = self.batches.laid_out(first)
+        shown, _ = examples.draw(len(first), generator(device, self.seed, 1))
+        scale.check_step(sampler, torch.cat((first, self.batches.laid_out(shown))))
         with torch.autocast(device.type, inside, enabled=inside is not None):
             found = scale.energy_scale(energy_scale, self._still.update(), sampler, first)
         self._rescale(found)

@@ -204,6 +204,15 @@ def number(name: str, value: Any) -> Any:
     )
 
 
+def check_weights(engine: Engine, grad_fn) -> None:
+    """Where an energy isn't finite: refuse networks of PyTorch whose weights aren't."""
+    if engine.name == "torch":
+        from schuss.engines.modules import check_finite, modules
+
+        for module in modules(grad_fn.energy, far=False):
+            check_finite(module, argument(grad_fn.energy))
+
+
 def argument(energy: Callable) -> str:
     """What the user calls it: an energy may stand for the log-density that was given."""
     return getattr(energy, "argument", "energy")

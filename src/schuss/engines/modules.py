@@ -112,3 +112,23 @@ def check_parameters(energy, x, gradient_dtype):
                     f"init has dtype {x.dtype} but the energy's parameter {name} has "
                     f"{parameter.dtype}; convert one of them, e.g. init.to({parameter.dtype})"
                 )
+
+
+def check_tensor(energy, name: str = "energy"):
+    """Refuse what a function or a network returned in place of energies."""
+    if isinstance(energy, torch.Tensor):
+        return
+    kind = "None" if energy is None else type(energy).__name__
+    remedy = "let it end in a return" if energy is None else "return that tensor alone"
+    raise TypeError(f"{name} must return a tensor, one {name} per chain, got {kind}; {remedy}")
+
+
+def check_finite(net: torch.nn.Module, name: str):
+    """Refuse weights that are NaN or infinite, and name the first."""
+    tensors = [(key, t) for key, t in net.state_dict().items() if t.is_floating_point()]
+    wrong = [key for key, tensor in tensors if not tensor.isfinite().all()]
+    if wrong:
+        raise ValueError(
+            f"{name} has weights that are NaN or infinite in {len(wrong)} of its {len(tensors)} "
+            f"tensors, first in {wrong[0]}; load or build the network anew"
+        )

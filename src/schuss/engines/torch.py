@@ -27,7 +27,7 @@ from schuss.engines.engine import (
     tick,
     told,
 )
-from schuss.engines.modules import check_parameters, evaluation, modules
+from schuss.engines.modules import check_parameters, check_tensor, evaluation, modules
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,11 +66,7 @@ class Gradient:
         else:
             with torch.autocast(x.device.type, dtype=self.dtype):
                 energy = self.energy(self.layout.restore(x))
-        if not isinstance(energy, torch.Tensor):
-            name = argument(self.energy)
-            raise TypeError(
-                f"{name} must return a tensor, one {name} per chain, got {type(energy).__name__}"
-            )
+        check_tensor(energy, argument(self.energy))
         check_per_chain(energy.shape, x.shape[0], argument(self.energy))
         return energy.to(x.dtype)
 

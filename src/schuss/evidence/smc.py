@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from schuss.arguments import mixed
+from schuss.engines.engine import check_weights
 from schuss.evidence import adapt
 from schuss.evidence.bridge import log_ratio
 from schuss.evidence.groups import by_group, log_mean
@@ -160,6 +161,7 @@ def _begin(space: Space, sample, particles: int, rng) -> tuple[Pool, int, bool]:
             "no finite log-density; make its sample and its log_density agree"
         )
     if not np.any(np.isfinite(energy)):
+        check_weights(space.engine, space.target)
         raise ValueError(
             f"energy is finite at none of {energy.size} draws from the reference; move or widen "
             "the reference to where the target has density"

@@ -9,6 +9,7 @@ import numpy as np
 
 from schuss.algorithms import checked
 from schuss.arguments import a_path, one_of, whole, whole_seed
+from schuss.engines.engine import check_weights
 from schuss.keywords import explained
 from schuss.problem import over_devices
 from schuss.results import Posterior, Verdict
@@ -214,6 +215,7 @@ def _checked(field, x):
     energy, g = field.evaluate(x)
     bad = ~(np.isfinite(energy) & np.isfinite(g).all(axis=-1))
     if bad.all():
+        check_weights(field.engine, field.grad_fn)
         raise ValueError(
             "the energy or its gradient is not finite at the start of any chain; move init to "
             "where the log-density is finite, and check the model there"
