@@ -13,8 +13,11 @@ from schuss.ebm.buffer import ReplayBuffer
 from schuss.ebm.examples import Examples
 from schuss.ebm.negatives import Drawer
 from schuss.ebm.randomness import generator, key
+from schuss.ebm.starts import Colours, colours, starting
 from schuss.ebm.starts import reference as reference_energy
-from schuss.ebm.starts import starting
+
+MOST_IMAGES = 50_000
+"""Images of the data whose colours are looked at."""
 
 
 class Batch(NamedTuple):
@@ -65,10 +68,20 @@ class Batches:
         if buffer is not None:
             _check_buffer(buffer, examples, device, self.batch // self.streams)
             start, box = buffer.start, (buffer.lower, buffer.upper)
-        self.fresh = starting(start, examples.shape, device, *box)
+        self._start = start, examples.shape, device, *box
+        self.fresh = starting(*self._start)
         self.buffers: list[ReplayBuffer] = []
         if buffer is not None:
             self.buffers = [buffer.sibling(self.number(k)) for k in range(self.streams)]
+        self.colours = None
+        if start == "colour":
+            self.paint(colours(examples.some(MOST_IMAGES)))
+
+    def paint(self, colours: Colours) -> None:
+        """Start chains, those of the buffers too, from these colours."""
+        self.colours, self.fresh = colours, starting(*self._start, colours)
+        for buffer in self.buffers:
+            buffer.paint(colours)
 
     def number(self, stream: int) -> int:
         """Of a stream among those of all processes."""

@@ -7,15 +7,16 @@ import torch
 
 from schuss.arguments import seed_or_generator, whole
 from schuss.ebm.randomness import generator, key
-from schuss.ebm.starts import STARTS, starting
+from schuss.ebm.starts import STARTS, Colours, starting
 
 
 class ReplayBuffer:
     """`size` chains of a shape, drawn in batches without replacement and written back in place.
 
     Each chain drawn is begun anew from `start` with probability `reinit`. `start` is "uniform" on
-    [lower, upper], "colour", "normal", or a function of a number and a generator. The draws depend
-    on `seed` and on how many there were before, and nothing else.
+    [lower, upper], "colour", "normal", or a function of a number and a generator. "colour" is half
+    noise and half a random colour, of the mean and covariance of those in a `Trainer`'s images. The
+    draws depend on `seed` and on how many there were before, and nothing else.
     """
 
     def __init__(
@@ -48,6 +49,14 @@ class ReplayBuffer:
         self.fresh = starting(start, self.shape, self.device, self.lower, self.upper)
         self.draws = 0
         self.x = self.fresh(self.size, generator(self.device, self.seed, 0))
+
+    def paint(self, colours: Colours) -> None:
+        """Start from these colours from now on; a buffer that is as it began begins anew."""
+        first = generator(self.device, self.seed, 0)
+        begun = self.draws == 0 and torch.equal(self.x, self.fresh(self.size, first))
+        self.fresh = starting(self.start, self.shape, self.device, self.lower, self.upper, colours)
+        if begun:
+            self.x = self.fresh(self.size, generator(self.device, self.seed, 0))
 
     @property
     def boxed(self) -> bool:

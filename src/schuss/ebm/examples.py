@@ -19,7 +19,7 @@ class Examples:
     def __init__(self, data: Any, device, dtype, *, noise: float = 0.0, flip: bool = False):
         if not 0 <= noise < float("inf"):
             raise ValueError(f"data_noise must be at least 0 and finite, got {noise!r}")
-        self.noise, self.flip = float(noise), flip
+        self.noise, self.flip, self.device = float(noise), flip, device
         self.function: Callable | None = None
         self.labels = None
         if callable(data) and not isinstance(data, torch.Tensor):
@@ -83,6 +83,12 @@ class Examples:
                 f"data must lie in [{lower:g}, {upper:g}], where the chains are, but reaches from "
                 f"{low:g} to {high:g}; rescale it, or widen the box of the buffer or the sampler"
             )
+
+    def some(self, most: int) -> torch.Tensor:
+        """Examples without noise: as many as there are, up to a number, or a thousand drawn."""
+        if self.function is not None:
+            return self.function(1000, torch.Generator(self.device).manual_seed(0))
+        return self.x[:most]
 
     def draw(self, n: int, source: torch.Generator):
         """A batch and its labels, or None; nothing here waits for the device."""

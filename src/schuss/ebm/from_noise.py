@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from schuss.algorithms import Algorithm
 from schuss.ebm.negatives import Drawer
 from schuss.ebm.randomness import generator, key
-from schuss.ebm.starts import starting
+from schuss.ebm.starts import Colours, starting
 from schuss.ebm.still import Still
 
 SEGMENT = 100
@@ -29,11 +29,13 @@ def sample_from_noise(
     gradient_dtype: Any = None,
     seed: int = 0,
     trace: int | None = None,
+    colours: Colours | None = None,
 ) -> tuple[Tensor, list[Tensor]]:
     """`n` samples after so many steps each, in segments of 100 with a fresh velocity.
 
     Each segment goes on from the last one's sample, as the paper has it. With `trace` the first
-    so many chains are also returned as they were at the start and after each segment.
+    so many chains are also returned as they were at the start and after each segment. `colours` are
+    those of the training data, for start="colour".
     """
     if gradients % SEGMENT and gradients > SEGMENT:
         raise ValueError(f"gradients must be a multiple of {SEGMENT}, got {gradients}")
@@ -47,7 +49,7 @@ def sample_from_noise(
         compile=compile,
         gradient_dtype=gradient_dtype,
     )
-    fresh = starting(start, shape, device)
+    fresh = starting(start, shape, device, colours=colours)
     batch = min(batch, n)
     done, shown = [], []
     for part in range(-(-n // batch)):

@@ -7,10 +7,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from schuss.ebm.data import Images, as_bytes, clipped
+from schuss.ebm.data import Images, as_bytes, clipped, scaled
 from schuss.ebm.from_noise import sample_from_noise
 from schuss.ebm.recipes import Recipe
 from schuss.ebm.ruler import Ruler
+from schuss.ebm.starts import colours
 
 SHOWN = 100  # images in a picture
 STRIP = 6  # chains whose way from noise is shown
@@ -52,6 +53,7 @@ def measured_from_noise(
         gradient_dtype=torch.bfloat16 if cuda else None,
         seed=seed,
         trace=STRIP,
+        colours=colours(scaled(images.train)) if recipe.start == "colour" else None,
     )
     times = torch.stack(path[:: max(1, len(path) // 10)]).flatten(0, 1)
     inside = clipped(samples)

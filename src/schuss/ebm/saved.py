@@ -10,7 +10,7 @@ from schuss.ebm import checkpoint
 from schuss.ebm.checkpoint import STATE, latest, load_weights, read
 from schuss.ebm.config import PLANES, network, sampler
 from schuss.ebm.from_noise import SEGMENT, sample_from_noise
-from schuss.ebm.starts import STARTS
+from schuss.ebm.starts import STARTS, saved_colours
 
 SHAPES = {"digits": (1, 8, 8), "mnist": (1, 32, 32), "cifar10": (3, 32, 32)}
 
@@ -47,6 +47,7 @@ def samples(
             raise ValueError(f"the run in {str(folder)!r} has no buffer; sample from noise")
         return checkpoint.read(file)[0]["x"][:n]
     net, shape, config = saved_net(folder, device)
+    meta = read(latest(folder) / STATE)[1]
     start = config.get("buffer", config["train"]).get("start", "uniform")
     one_of("start", start, STARTS)
     gradients = gradients if gradients <= SEGMENT else -(-gradients // SEGMENT) * SEGMENT
@@ -62,4 +63,5 @@ def samples(
         keep=config["train"].get("keep", "reservoir"),
         gradient_dtype=torch.bfloat16 if bf16 else None,
         seed=seed,
+        colours=saved_colours(meta, shape) if start == "colour" else None,
     )[0]

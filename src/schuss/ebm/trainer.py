@@ -33,6 +33,7 @@ from schuss.ebm.randomness import generator, key
 from schuss.ebm.recovery import Recovery
 from schuss.ebm.schedule import optimiser as make_optimiser
 from schuss.ebm.schedule import schedule
+from schuss.ebm.starts import saved_colours
 from schuss.ebm.still import Still, channels_last
 from schuss.ebm.trained_net import broken, trainable, training
 from schuss.ebm.watch import watching
@@ -437,6 +438,7 @@ class Trainer:
                 "config": self.config,
                 "seed": self.seed if isinstance(self.seed, int) else None,
                 "settings": self._settings,
+                "colours": self.batches.colours,
             }
             checkpoint.write(place / checkpoint.STATE, tensors, meta)
         ranks.wait()
@@ -498,6 +500,16 @@ class Trainer:
             self.iteration = self._saved = self._safe = saved["iteration"]
             self._rows = tensors["history"].cpu().numpy()
         self._known, self._damaged = {mark}, mark if damaged else None
+        if self.batches.colours is not None:
+            self.batches.paint(saved_colours(meta, self.batches.examples.shape))
+        for stream, buffer in enumerate(self.batches.buffers):
+            buffer.load_state_dict(checkpoint.read(place / self._stream_file(stream), device)[0])
+        contents.restore(tensors, self.net, self.optimiser, self.ema)
+        if self.energy_scale != meta["energy_scale"]:
+            self._rescale(meta["energy_scale"])
+        self.recovery.load(meta["recovery"])
+        self.iteration = self._saved = meta["iteration"]
+        self._rows = tensors["history"].cpu().numpy()
         return self
 
     def _rescale(self, energy_scale: float) -> None:
