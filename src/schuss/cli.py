@@ -209,9 +209,9 @@ def compare(
 )
 def ebm(context: typer.Context) -> None:
     """Train neural energies, and sample them (PyTorch)."""
-    from schuss.ebm.cli import ebm_app
-
     try:
+        from schuss.ebm.cli import ebm_app
+
         ebm_app(context.args, prog_name="schuss ebm")
     except ImportError as error:
         raise typer.BadParameter(
