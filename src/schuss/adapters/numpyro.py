@@ -18,7 +18,7 @@ from numpyro.primitives import Messenger
 from schuss.adapters import start
 from schuss.adapters.called import called
 from schuss.adapters.layout import join, layout
-from schuss.adapters.over import gradients, named
+from schuss.adapters.over import gradients, mapped, named
 from schuss.model import Model, Parts
 from schuss.traced import untraceable
 
@@ -199,17 +199,16 @@ def _pieces(
         known = handlers.block(handlers.substitute(model, data=values), hide=list(latent))
         return log_density(known, args, kwargs, {})[0]
 
-    @jax.jit
-    @jax.vmap
     @_alone
-    def forward(key):
+    def forward(words):
+        key = jax.random.wrap_key_data(words)
         trace = handlers.trace(handlers.seed(model, key)).get_trace(*args, **kwargs)
         return join(jnp, [_inverse(trace[name]) for name in latent])
 
     def draw(rng: np.random.Generator, n: int) -> np.ndarray:
         with jax.enable_x64(True):
-            key = jax.random.key(int(rng.integers(2**63)))
-            return np.asarray(forward(jax.random.split(key, n)), np.float64)
+            keys = jax.random.split(jax.random.key(int(rng.integers(2**63))), n)
+        return np.asarray(mapped(forward, jax.random.key_data(keys)), np.float64)
 
     return prior, likelihood, draw
 

@@ -1,6 +1,5 @@
 """How JAX compiles loops of many small operations on a CPU."""
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -20,31 +19,13 @@ LARGE = 1024
 """Numbers in a batch of positions from which on a gradient is worth a computation of its own."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Compiled:
-    """A function for `jax.jit`, compiled for the backend there is when it is called."""
-
-    function: Callable
-    static: tuple[str, ...]
-
-    def __call__(self, *arguments):
-        """Call it; what is static must be hashable."""
-        return self.jitted(*arguments)
-
-    @property
-    def jitted(self) -> Any:
-        """What `jax.jit` makes of it. Backends start late: a process may join others before."""
-        return _jitted(self.function, self.static, jax.default_backend())
-
-
-def compiled(*static: str) -> Callable[[Callable], Compiled]:
-    """A decorator like `jax.jit` with the options above."""
-    return lambda function: Compiled(function, static)
-
-
-@functools.cache
-def _jitted(function, static, backend):
-    return jax.jit(function, static_argnames=static, compiler_options=options(backend))
+def compiled(function: Callable, *static: str) -> Any:
+    """What `jax.jit` makes of it with the options above; what is static must be hashable."""
+    return jax.jit(
+        function,
+        static_argnames=static,
+        compiler_options=options(jax.default_backend()),
+    )
 
 
 @functools.cache

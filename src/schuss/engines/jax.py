@@ -3,7 +3,9 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,16 +31,30 @@ from schuss.engines.engine import (
     told,
 )
 from schuss.engines.philox import PHILOX, normals, uniforms
+from schuss.engines.traced import MOST, Traced, content, has_rules, trace
 from schuss.traced import failure, untraceable
+
+
+@dataclasses.dataclass(frozen=True)
+class Batched:
+    """An energy of a batch: as it was traced, and as it is for another number of chains."""
+
+    traced: Traced
+    energy: Callable
+
+    def __call__(self, x):
+        """Energies at x."""
+        return (self.traced if x.shape == self.traced.shape else self.energy)(x)
 
 
 @dataclasses.dataclass(frozen=True)
 class Gradient:
     """An energy, flat and differentiable. Equal fields make equal functions: nothing recompiles."""
 
-    energy: Callable
+    energy: Traced | Batched
     shape: tuple[int, ...]
     pointwise: bool
+    rules: Hashable = None  # the content of the gradient, if the energy has its own rules for it
 
     def __call__(self, x):
         """Energies and gradients at x."""
@@ -84,10 +100,12 @@ class Jax:
         return flat(x)
 
     def value_and_grad(self, energy, x):
-        """An energy of one point is mapped over the chains; one of a batch is taken as it is."""
-        shape = x.shape[1:]
+        """An energy of one point is mapped over the chains; one of a batch is taken as it is.
+
+        It is the energy as it is now. Where that is one of the last ones, compiled code is kept.
+        """
         with precision(x.dtype):
-            return Gradient(hashable(energy), shape, _is_pointwise(energy, x))
+            return _known(_traced(energy, x))
 
     def source(self, seed, like):
         """A key: the noise of a step comes from the key folded with the step's number."""
@@ -97,19 +115,21 @@ class Jax:
     def start(self, job: Job, z, velocity=None):
         """The state at step 0, its chains shared out among the devices."""
         with precision(z.dtype):
-            return _start(*_static(job), *_traced(job), spread(z, self.devices), velocity)
+            return loops(job.grad_fn).start(
+                job.kernel, *_varying(job), spread(z, self.devices), velocity
+            )
 
     def record(self, job: Job, state, first, count, every, show=None, room=None):
         """One loop over the recorded states, and inside it one over the steps between them."""
         single, room = room is None and every == 1, room or count
         with precision(state.x.dtype):
             state = jax.tree.map(lambda part: spread(part, self.devices), state)
-            state, record = _record(
-                *_static(job),
+            state, record = loops(job.grad_fn).record(
+                job.kernel,
                 show or told,
                 room,
                 single,
-                *_traced(job),
+                *_varying(job),
                 state,
                 np.int32(first),
                 np.int32(count),
@@ -124,8 +144,8 @@ class Jax:
         with precision(state.x.dtype):
             gathered = collected(jnp, job, state, kept, collection)
             bounds = np.int32(first + 1), np.int32(first + count + 1)
-            state, gathered = _collect(
-                *_static(job), collection, *_traced(job), state, gathered, *bounds
+            state, gathered = loops(job.grad_fn).collect(
+                job.kernel, collection, *_varying(job), state, gathered, *bounds
             )
             return state, job.source, keep(jnp, job, state, gathered)
 
@@ -144,28 +164,66 @@ def spread(x, most: int | None = None):
     return jax.device_put(x, jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("chains")))
 
 
-def _is_pointwise(energy, x):
-    """Whether an energy takes one position or a batch: asked without computing anything."""
-    shape, name, first = x.shape[1:], argument(energy), None
+class Loops(NamedTuple):
+    """The loops of one energy, each compiled for every kernel and shape that it is called with."""
 
-    def shaped(x):
+    start: Any
+    record: Any
+    collect: Any
+
+
+@functools.lru_cache(maxsize=MOST)
+def loops(grad_fn) -> Loops:
+    """Of the energies used last: code that is compiled for others goes with their loops.
+
+    They are made at the first call, when a process may have joined others and backends may start.
+    """
+    start, record, collect = (functools.partial(f, grad_fn) for f in (_start, _record, _collect))
+    return Loops(
+        compiled(start, "kernel"),
+        compiled(record, "kernel", "show", "room", "single"),
+        compiled(collect, "kernel", "collection"),
+    )
+
+
+@functools.lru_cache(maxsize=MOST)
+def _known(gradient):
+    """The gradient that is equal, if there is one among the last: comparing it takes no time."""
+    return gradient
+
+
+def _traced(energy, x) -> Gradient:
+    """The gradient of an energy of one position, or else of a batch. Nothing is computed."""
+    shape, name, first, point = x.shape[1:], argument(energy), None, None
+
+    def checked(x):
         return number(name, energy(x))
 
     try:
-        value = jax.eval_shape(shaped, jax.ShapeDtypeStruct(shape, x.dtype))
-        if value.size == 1:
-            return True
+        traced, value = trace(checked, shape, x.dtype)
+        point = traced if value.size == 1 else None
         alone = f"returned shape {value.shape}"
     except NoNumber:
         raise
     except Exception as error:
         alone, first = failure(error), error
+    if point is not None:
+        return _ruled(Gradient(point, shape, True), point, 1)
     try:
-        value = jax.eval_shape(shaped, jax.ShapeDtypeStruct(x.shape, x.dtype))
+        traced, value = trace(checked, x.shape, x.dtype)
     except Exception as error:
         raise _failed(name, shape, x.shape, alone, first or error, error) from (first or error)
     check_per_chain(value.shape, len(x), name)
-    return False
+    batch = Gradient(Batched(traced, hashable(energy)), shape, False)
+    return _ruled(batch, traced, len(x))
+
+
+def _ruled(gradient: Gradient, traced: Traced, chains: int) -> Gradient:
+    """With what its own rules for derivatives compute, where it has some."""
+    if not has_rules(traced.closed):
+        return gradient
+    x = jax.ShapeDtypeStruct((chains, math.prod(gradient.shape)), traced.dtype)
+    return dataclasses.replace(gradient, rules=content(jax.make_jaxpr(gradient)(x)))
 
 
 def _failed(name, one, batch, alone, first, second):
@@ -193,11 +251,7 @@ def _failed(name, one, batch, alone, first, second):
     )
 
 
-def _static(job):
-    return job.kernel, job.grad_fn
-
-
-def _traced(job):
+def _varying(job):
     return job.params, job.source, job.frames
 
 
@@ -220,15 +274,13 @@ def _noise(job, z, t, starting=False):
     return Noise(normal, uniform)
 
 
-@compiled("kernel", "grad_fn")
-def _start(kernel, grad_fn, params, source, frames, z, velocity):
+def _start(grad_fn, kernel, params, source, frames, z, velocity):
     job = Job(kernel, grad_fn, params, source, frames)
     return begin(jnp, job, z, _noise(job, z, 0, starting=True), velocity)
 
 
-@compiled("kernel", "grad_fn", "show", "room", "single")
 def _record(
-    kernel, grad_fn, show, room, single, params, source, frames, state, first, count, every
+    grad_fn, kernel, show, room, single, params, source, frames, state, first, count, every
 ):
     job = Job(kernel, grad_fn, params, source, frames)
 
@@ -254,8 +306,7 @@ def _record(
     return jax.lax.fori_loop(0, count, body, (state, rows))
 
 
-@compiled("kernel", "grad_fn", "collection")
-def _collect(kernel, grad_fn, collection, params, source, frames, state, gathered, lower, upper):
+def _collect(grad_fn, kernel, collection, params, source, frames, state, gathered, lower, upper):
     job = Job(kernel, grad_fn, params, source, frames)
 
     def body(t, carry):
