@@ -15,7 +15,6 @@ from typing import Annotated
 import typer
 from typer.core import TyperCommand
 
-from schuss import traced
 from schuss.keywords import unknown
 
 app = typer.Typer(
@@ -69,13 +68,13 @@ def _plainly() -> Iterator[None]:
     except typer.Exit:
         raise
     except Exception as error:
-        ours, theirs = _is_ours(error), traced.own_error(error)
+        ours, theirs = _is_ours(error), user_code.own_error(error)
         if theirs is None and not ours:
             raise
         if theirs is None:
             raise typer.BadParameter(str(error)) from None
         told = [f"Error: {error}\n"] if ours else traceback.format_exception_only(theirs)
-        frames = traceback.format_list(traced.own_frames(theirs))
+        frames = traceback.format_list(user_code.own_frames(theirs))
         lines = ["Traceback (most recent call last):\n", *frames, *told]
         typer.echo("".join(lines), nl=False, err=True)
         raise typer.Exit(2) from None
@@ -85,7 +84,7 @@ def _is_ours(error: Exception) -> bool:
     """Whether an error is a sentence of this library's about its input."""
     frames = traceback.extract_tb(error.__traceback__)
     known = isinstance(error, ValueError | TypeError | OSError | ImportError)
-    return known and bool(frames) and traced.is_ours(pathlib.Path(frames[-1].filename))
+    return known and bool(frames) and user_code.is_ours(pathlib.Path(frames[-1].filename))
 
 
 class _Explained(TyperCommand):

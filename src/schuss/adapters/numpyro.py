@@ -20,7 +20,7 @@ from schuss.adapters.called import called
 from schuss.adapters.layout import join, layout
 from schuss.adapters.over import gradients, mapped, named
 from schuss.model import Model, Parts
-from schuss.traced import untraceable
+from schuss.user_code import untraceable
 
 _RUNNING = threading.RLock()
 

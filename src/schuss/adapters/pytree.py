@@ -14,7 +14,7 @@ from schuss.adapters.layout import join, layout
 from schuss.adapters.over import gradients
 from schuss.engines.engine import NoNumber, number
 from schuss.model import Model
-from schuss.traced import failure, untraceable
+from schuss.user_code import failure, untraceable
 
 
 def from_pytree(

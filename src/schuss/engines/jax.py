@@ -32,7 +32,7 @@ from schuss.engines.engine import (
 )
 from schuss.engines.philox import PHILOX, normals, uniforms
 from schuss.engines.traced import MOST, Traced, content, has_rules, trace
-from schuss.traced import failure, untraceable
+from schuss.user_code import failure, untraceable
 
 
 @dataclasses.dataclass(frozen=True)

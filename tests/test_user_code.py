@@ -105,7 +105,7 @@ def test_the_line_and_the_remedy(function, call):
         run()
     text, (deed, instead) = str(error.value), DEEDS[function]
     assert text.startswith(f"{name} {deed}") and instead in text
-    assert f"test_traced.py, line {function.__code__.co_firstlineno + 1}: `" in text
+    assert f"test_user_code.py, line {function.__code__.co_firstlineno + 1}: `" in text
     assert "\n" not in text and "Tracer" not in text
     cause = error.value.__cause__
     assert isinstance(cause, jax.errors.JAXTypeError | IndexError | TypeError | ValueError)

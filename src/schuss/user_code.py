@@ -1,4 +1,4 @@
-"""Errors in a user's function: the line of his file, and what JAX can't trace there."""
+"""Errors in a user's function: the line of his file, and what JAX cannot trace there."""
 
 import linecache
 import pathlib
