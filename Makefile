@@ -1,65 +1,103 @@
 # `make demo` and `make test` start from nothing but python3 (3.11 or later) with venv and pip.
 
 PYTHON ?= python3
-TORCH ?= torch==2.13.0
+# The Python of `make test-newer`.
+NEWER ?= $(shell .ci/newer-python)
 WORKERS ?= 2
+VENV ?= .venv
+TESTS ?= not slow
 
-BIN := .venv/bin
-PIP := $(BIN)/pip install -qq --disable-pip-version-check
+BIN := $(VENV)/bin
+VERSION := $(shell $(firstword $(wildcard $(BIN)/python) $(PYTHON)) -c \
+	'import sys; print("%d.%d" % sys.version_info[:2])')
+# The releases that are installed; empty, those that are the newest.
+CONSTRAINTS ?= $(wildcard constraints/$(VERSION).txt)
+PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
+	$(BIN)/pip install -qq --disable-pip-version-check
 # Small batches: one thread a process is faster than several that wait for each other.
 ONE := OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu MPLBACKEND=agg
+ON_NEWER = $(MAKE) --no-print-directory VENV=.venv-newer PYTHON="$(or $(NEWER),false)"
 
-.PHONY: demo picture test test-slow bench bench-posteriors bench-scales bench-evidence lint clean
+.PHONY: demo picture test test-newer test-newest test-oldest test-slow suite newest freeze versions \
+	environments newer-environment bench bench-posteriors bench-scales bench-evidence lint clean
 
-demo: .venv/core
+demo: $(VENV)/core
 	@$(ONE) $(BIN)/schuss demo --out out/demo.png
 
-picture: .venv/core
+picture: $(VENV)/core
 	@$(ONE) $(BIN)/schuss demo --out docs/demo.png
 
-test: lint
-	@$(ONE) $(BIN)/pytest -m "not slow" -n $(WORKERS)
+test: lint suite
 
-test-slow: .venv/dev
-	@$(ONE) $(BIN)/pytest -m slow -n $(WORKERS)
+# On Python 3.13, or 3.12, in an environment of its own; without the statistics that no release of
+# another library changes.
+test-newer:
+	+@$(ON_NEWER) suite TESTS="not slow and not statistics"
 
-bench: .venv/dev
+test-slow: TESTS = slow
+test-slow: suite
+
+suite: $(VENV)/dev
+	@$(ONE) $(BIN)/pytest -m "$(TESTS)" -n $(WORKERS)
+
+versions: environments
+	@$(BIN)/python .ci/versions.py
+	@.venv-newer/bin/python .ci/versions.py
+
+environments: $(VENV)/dev newer-environment
+
+newer-environment:
+	+@$(ON_NEWER) .venv-newer/dev
+
+# Today's releases of everything, on both Pythons; where all passes, these are installed from now on.
+newest:
+	@rm -rf .venv-newest
+	@$(MAKE) --no-print-directory freeze VENV=.venv-newest CONSTRAINTS=
+	@rm -rf .venv-newest
+	@$(MAKE) --no-print-directory freeze VENV=.venv-newest CONSTRAINTS= PYTHON="$(or $(NEWER),false)"
+
+freeze: suite
+	@$(BIN)/pip freeze --all --exclude-editable | sed -n 's/+cpu$$//; /^pip==/!p' \
+		> constraints/$(VERSION).txt
+
+bench: $(VENV)/dev
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 
-bench-posteriors: .venv/peers
+bench-posteriors: $(VENV)/peers
 	@$(ONE) $(BIN)/python benchmarks/posteriors.py
 
-bench-scales: .venv/dev
+bench-scales: $(VENV)/dev
 	@$(ONE) $(BIN)/python benchmarks/scales.py
 
-bench-evidence: .venv/peers
+bench-evidence: $(VENV)/peers
 	@$(ONE) $(BIN)/python benchmarks/evidence.py
 
-lint: .venv/dev
+lint: $(VENV)/dev
 	@$(BIN)/ruff check -q
 	@$(BIN)/ruff format -q --check
-	@$(BIN)/pyright
+	@$(BIN)/pyright --pythonpath $(BIN)/python
 
 clean:
-	rm -rf .venv out build src/*.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv* out build src/*.egg-info .pytest_cache .ruff_cache .hypothesis .jax_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -r {} +
 
-.venv/bin/python:
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "schuss needs Python 3.11 or later; pass one, e.g. make PYTHON=python3.12" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv $(VENV)
 
-.venv/core: pyproject.toml | .venv/bin/python
-	@echo "installing schuss into .venv, once"
+$(VENV)/core: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	@echo "installing schuss into $(VENV), once"
+	@$(PIP) --upgrade setuptools
 	@$(PIP) -e .
 	@touch $@
 
-.venv/dev: .venv/core
-	@echo "installing what the tests need, PyTorch included, once"
-	@$(PIP) -e ".[dev,paper]" $(TORCH)
+$(VENV)/dev: $(VENV)/core
+	@echo "installing what the tests need into $(VENV), PyTorch included, once"
+	@$(PIP) -e ".[dev,paper,torch]"
 	@touch $@
 
-.venv/peers: .venv/dev
+$(VENV)/peers: $(VENV)/dev
 	@echo "installing the peers of the benchmarks, once"
 	@$(PIP) -e ".[peers]"
 	@touch $@
