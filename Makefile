@@ -37,8 +37,10 @@ test-newer:
 test-slow: TESTS = slow
 test-slow: suite
 
+# Workers begin at the two ends of the list, so that most files have one worker: what a file has made
+# and compiled is used again.
 suite: $(VENV)/dev
-	@$(ONE) $(BIN)/pytest -m "$(TESTS)" -n $(WORKERS)
+	@$(ONE) $(BIN)/pytest -m "$(TESTS)" -n $(WORKERS) --dist worksteal
 
 versions: environments
 	@$(BIN)/python .ci/versions.py

@@ -10,11 +10,14 @@ from schuss.paper import funnel
 from schuss.paper.item import Settings
 from schuss.plotting import style
 
+from .running import few_samplers
+
 
 @pytest.fixture(scope="module")
 def quick():
     done = []
-    return funnel.compute(Settings(quick=True), done.append), done
+    with few_samplers():
+        return funnel.compute(Settings(quick=True), done.append), done
 
 
 def test_exact_samples_have_the_true_moments_within_their_errors():

@@ -10,11 +10,14 @@ from schuss.paper import mmd
 from schuss.paper.item import Settings
 from schuss.plotting import style
 
+from .running import few_samplers
+
 
 @pytest.fixture(scope="module")
 def quick():
     done = []
-    return mmd.compute(Settings(quick=True), done.append), done
+    with few_samplers():
+        return mmd.compute(Settings(quick=True), done.append), done
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.7])
