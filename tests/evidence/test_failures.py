@@ -6,6 +6,7 @@ import sys
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from seeds import shifted
 
 import schuss
 from schuss.evidence import Normal, Prior, Uniform, evidence
@@ -186,11 +187,12 @@ def test_flows_that_meet_a_wall_are_told():
 
 
 def test_a_prior_whose_draws_are_not_its_own():
+    """Three times too wide: all of 40 seeds are refused with 256 particles, 13 with 128."""
     prior = Prior(
         lambda x: (-(x * x).sum(axis=1) / 2, -x), lambda rng, n: 3 * rng.standard_normal((n, 2))
     )
     with pytest.raises(ValueError, match="aren't the same density"):
-        on_numpy(quadratic, reference=prior)
+        on_numpy(quadratic, reference=prior, particles=256, seed=shifted(0))
 
 
 @pytest.mark.parametrize(
