@@ -4,6 +4,7 @@ PYTHON ?= python3
 # The Python of `make test-newer`.
 NEWER ?= $(shell .ci/newer-python)
 WORKERS ?= 2
+SEEDS ?= 1000 2000 3000
 VENV ?= .venv
 TESTS ?= not slow
 
@@ -16,9 +17,13 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
 	$(BIN)/pip install -qq --disable-pip-version-check
 # Small batches: one thread a process is faster than several that wait for each other.
 ONE := OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu MPLBACKEND=agg
+# Workers begin at different places of the list, so that most files have one worker, and what a file
+# has made and compiled is used again.
+PYTEST = $(ONE) $(BIN)/pytest -m "$(TESTS)" -n $(WORKERS) --dist worksteal
+OLDEST := .venv-oldest
 ON_NEWER = $(MAKE) --no-print-directory VENV=.venv-newer PYTHON="$(or $(NEWER),false)"
 
-.PHONY: demo picture test test-newer test-newest test-oldest test-slow suite newest freeze versions \
+.PHONY: demo picture test test-newer test-newest test-oldest test-slow test-seeds suite newest freeze versions \
 	environments newer-environment bench bench-posteriors bench-scales bench-evidence lint clean
 
 demo: $(VENV)/core
@@ -37,10 +42,23 @@ test-newer:
 test-slow: TESTS = slow
 test-slow: suite
 
-# Workers begin at the two ends of the list, so that most files have one worker: what a file has made
-# and compiled is used again.
+# Statistical checks with other seeds: a check that fails here fails by chance, as often as here.
+test-seeds: TESTS = slow or statistics
+test-seeds: $(VENV)/dev
+	@failed=0; for seed in $(SEEDS); do echo "SCHUSS_TEST_SEED=$$seed"; \
+		SCHUSS_TEST_SEED=$$seed $(PYTEST) || failed=1; done; exit $$failed
+
+# With the lowest releases that pyproject.toml allows, which are about a year old.
+test-oldest:
+	@rm -rf $(OLDEST)
+	@$(PYTHON) -m venv $(OLDEST)
+	@$(OLDEST)/bin/pip install -qq --disable-pip-version-check uv
+	@$(OLDEST)/bin/uv pip compile -q --resolution lowest-direct --python $(OLDEST)/bin/python \
+		--extra dev --extra paper --extra torch pyproject.toml -o $(OLDEST)/constraints.txt
+	@$(MAKE) --no-print-directory suite VENV=$(OLDEST) CONSTRAINTS=$(OLDEST)/constraints.txt
+
 suite: $(VENV)/dev
-	@$(ONE) $(BIN)/pytest -m "$(TESTS)" -n $(WORKERS) --dist worksteal
+	@$(PYTEST)
 
 versions: environments
 	@$(BIN)/python .ci/versions.py

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from seeds import shifted
 
 import schuss
 from schuss import ESH, HMC, ULA, Noise, Sampler, Unscaled
@@ -19,7 +20,7 @@ def bowl(x):
 @pytest.mark.parametrize("kappa", [1.0, 2.0, 6.0])
 def test_ergodic_samples_for_any_kappa(kappa):
     """E[E] = ½ in d = 2; chains of 400 steps differ by .4 or so: 5 sigma of 500 of them."""
-    init = np.random.default_rng(0).standard_normal((500, 2))
+    init = np.random.default_rng(shifted(0)).standard_normal((500, 2))
     sampler = ESH(step_size=0.1, kappa=kappa, refresh=3.0)
     path = schuss.trajectory(value_and_grad=quartic, init=init, sampler=sampler, steps=400)
     energy = quartic(path.ergodic_sample(20_000))[0]
@@ -66,7 +67,7 @@ def test_nothing_but_frozen_chains():
 @pytest.mark.parametrize("exact", [True, False])
 def test_jarzynski_in_one_dimension(exact):
     """From N(0, 1) to itself: Z/Z₀ = 1, to 5 standard errors of 4000 chains."""
-    x0 = np.random.default_rng(0).standard_normal((4000, 1))
+    x0 = np.random.default_rng(shifted(0)).standard_normal((4000, 1))
     path = schuss.trajectory(value_and_grad=bowl, init=x0, sampler=ESH(step_size=0.05), steps=20)
     weights = np.exp(path.jarzynski(x0[:, 0] ** 2 / 2, exact=exact)[-1])
     assert abs(weights.mean() - 1) < 5 * weights.std() / 4000**0.5 + 0.005

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperCommand
 
+from schuss import user_code
 from schuss.keywords import unknown
 
 app = typer.Typer(

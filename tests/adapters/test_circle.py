@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate, special
+from seeds import shifted
 
 import schuss
 from schuss.adapters.circle import WIDTH, Circles
@@ -69,7 +70,7 @@ def test_von_mises_of_pymc(mu, kappa):
     pymc = pytest.importorskip("pymc")
     with pymc.Model() as model:
         pymc.VonMises("angle", mu, kappa)
-    post = schuss.sample(schuss.from_pymc(model), seed=1, progress=False)
+    post = schuss.sample(schuss.from_pymc(model), seed=shifted(1), progress=False)
     assert post.verdict.converged, post.verdict
     angle = post.draws["angle"]
     assert np.abs(angle).max() <= np.pi

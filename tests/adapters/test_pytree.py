@@ -5,6 +5,7 @@ import collections
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from seeds import shifted
 
 import schuss
 from schuss.adapters.over import gradients, over
@@ -70,7 +71,9 @@ def test_whole_numbers_are_floats():
 
 def test_starts_lie_around_init():
     init = {"theta": np.full((2, 3), 2.0), "mu": 1.0}
-    x = schuss.from_pytree(logdensity=logdensity, init=init).start(np.random.default_rng(0), 200)
+    x = schuss.from_pytree(logdensity=logdensity, init=init).start(
+        np.random.default_rng(shifted(0)), 200
+    )
     off = x - [1.0] + np.array([0.0] + [-1.0] * 6)
     # 5 sigma of the mean and of the deviation of 1400 numbers.
     assert abs(off.mean()) < 5 * 0.1 / 1400**0.5
@@ -78,7 +81,7 @@ def test_starts_lie_around_init():
     edge = schuss.from_pytree(
         logdensity=lambda x: jnp.log(x).sum() - x.sum(), init=np.full(2, 0.05)
     )
-    assert np.all(edge.start(np.random.default_rng(0), 100) > 0)
+    assert np.all(edge.start(np.random.default_rng(shifted(0)), 100) > 0)
 
 
 def test_bad_input_is_refused():

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from seeds import shifted
 
 import schuss
 from schuss.coordinates import Auxiliary, Diagonal, potential, through, to_x, to_z
@@ -136,7 +137,7 @@ def test_mean_of_a_double_well(adjust):
         sampler = schuss.ESH(0.05, refresh=4.0)
     path = schuss.trajectory(
         value_and_grad=double_well,
-        init=np.random.default_rng(6).standard_normal((1000, 1)),
+        init=np.random.default_rng(shifted(6)).standard_normal((1000, 1)),
         sampler=sampler,
         steps=4400,
     )

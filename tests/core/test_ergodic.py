@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from seeds import shifted
 
 import schuss
 from schuss.core.ergodic import clock, interpolate
@@ -92,7 +93,7 @@ def test_draws_are_uniform_in_time():
         sampler=schuss.ESH(step_size=0.1),
         steps=37,
     )
-    draws = line.ergodic_sample(30_000, seed=1)[:, 0]
+    draws = line.ergodic_sample(30_000, seed=shifted(1))[:, 0]
     counts = np.histogram(draws, bins=10, range=(0, 3.7))[0]
     assert counts.sum() == 30_000
     assert np.sum((counts - 3000) ** 2 / 3000) < 45.1
@@ -103,10 +104,10 @@ def test_slow_stretches_get_fewer_draws():
     walk = path(chains=1, steps=60)
     middle = walk.time[30, 0] / walk.time[-1, 0]
     assert abs(middle - 0.5) > 0.03
-    rng = np.random.default_rng(5)
+    rng = np.random.default_rng(shifted(5))
     moments = rng.uniform(0, walk.time[-1, 0], 20_000)
     # The same stream of random numbers would only repeat the code: positions tell the time here.
-    drawn = walk.ergodic_sample(20_000, seed=2)
+    drawn = walk.ergodic_sample(20_000, seed=shifted(2))
     nearest = np.argmin(np.sum((drawn[:, None] - walk.x[None, :, 0]) ** 2, axis=-1), axis=1)
     expected = interpolate(np, walk.x[:, 0], walk.time[:, 0], moments)
     theirs = np.argmin(np.sum((expected[:, None] - walk.x[None, :, 0]) ** 2, axis=-1), axis=1)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from seeds import shifted
 
 import schuss
 
@@ -74,7 +75,7 @@ def test_mala_is_metropolis_hastings_with_a_langevin_proposal():
 def test_hmc_is_the_textbook_one(leaps):
     epsilon, proposals, chains = 0.4, 10, 50
     steps = leaps * proposals
-    normal, uniform = noises(steps, chains, seed=leaps)
+    normal, uniform = noises(steps, chains, seed=shifted(leaps))
     path = run(schuss.HMC(epsilon, steps=leaps), starts(chains), normal, uniform, steps)
     x, moved = starts(chains), 0
     for k in range(proposals):

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from seeds import shifted
 
 import schuss
 from schuss.core.reflect import reflect
@@ -79,7 +80,7 @@ def test_uniform_stays_uniform(refresh):
 
     The bound is exceeded with probability 1e-6 (63 degrees of freedom).
     """
-    rng = np.random.default_rng(2)
+    rng = np.random.default_rng(shifted(2))
     lower, upper = np.asarray([-1.0, 0.0]), np.asarray([1.0, 0.5])
     x = rng.uniform(lower, upper, size=(20_000, 2))
     path = schuss.trajectory(
@@ -102,7 +103,7 @@ def test_a_truncated_gaussian_in_a_box():
     The standard error comes from the means of independent chains; the step's bias is far below.
     """
     chains = 400
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(shifted(3))
     path = schuss.trajectory(
         value_and_grad=lambda x: (0.5 * np.sum(x * x, axis=1), x),
         init=np.abs(rng.standard_normal((chains, 3))),

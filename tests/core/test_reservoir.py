@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from seeds import shifted
 
 from schuss.core import reservoir
 from schuss.core.collect import collecting
@@ -65,7 +66,7 @@ def test_selection_frequencies(dtype):
     """60 000 chains, one stream: chi-square over six states, error rate 1e-6."""
     chains = 60_000
     log_weights = np.asarray([0.0, 1.0, -np.inf, -2.0, 1.5, 0.3, 0.0], dtype) + dtype(100)
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(shifted(1))
     x = np.broadcast_to(np.arange(7, dtype=dtype)[:, None, None], (7, chains, 1))
     uniforms = rng.random((7, chains), dtype)
     kept = run(x, np.broadcast_to(log_weights[:, None], (7, chains)), uniforms)
@@ -82,7 +83,7 @@ def test_selection_frequencies(dtype):
 def test_of_windows_only_the_ends_are_kept_and_all_alike():
     """Whatever the weights inside: 20 000 chains, chi-square over four ends, error rate 1e-6."""
     chains, ends = 20_000, [2, 3, 6, 9]
-    rng = np.random.default_rng(2)
+    rng = np.random.default_rng(shifted(2))
     keep = collecting("reservoir", windowed=True)
     kept: Any = keep.init(np, np.zeros((chains, 1)))
     for t in range(11):

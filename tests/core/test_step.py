@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from seeds import shifted
 
 import schuss
 from schuss.core import flow, refresh
@@ -285,7 +286,7 @@ def test_noise_forgets_the_direction_over_its_length():
     """In many dimensions u·u₀ is e^(−t/L): the mean of 2000 chains at t = L, to 5 sigma and 2 %."""
     chains, dim, epsilon, length = 2000, 100, 0.1, 2.0
     nu = np.asarray(refresh.amount(epsilon, length, dim))
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(shifted(0))
     u = first = refresh.direction(np, rng.standard_normal((chains, dim)))
     for _ in range(20):
         u = refresh.partial(np, u, rng.standard_normal((chains, dim)), nu)

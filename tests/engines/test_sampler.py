@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+from seeds import shifted
 
 import schuss
 from schuss import ESH, HMC, ULA, NoseHoover, Unscaled
@@ -123,8 +124,8 @@ def test_reservoir_takes_every_state_by_its_weight(engine):
 
     Twelve counts of 4000 chains, each within 5 sigma: p = 7e-6 in all.
     """
-    init = np.random.default_rng(1).standard_normal((4000, DIM)) * 2
-    sampler = schuss.Sampler(ESH(0.8), steps=12, keep="reservoir", seed=5, engine=engine)
+    init = np.random.default_rng(shifted(1)).standard_normal((4000, DIM)) * 2
+    sampler = schuss.Sampler(ESH(0.8), steps=12, keep="reservoir", seed=shifted(5), engine=engine)
     chosen = sampler.run(target=TARGET, init=init).x
     path = path_of(sampler, target=TARGET, init=init)
     gaps = np.abs(path.x[1:] - chosen).max(axis=-1)
@@ -140,9 +141,9 @@ def test_reservoir_takes_every_state_by_its_weight(engine):
 
 def test_reservoir_samples_a_normal_variable():
     """In one dimension, where κ = d = 2 visits variance 2. Chi-square on 20 bins: p = 3e-7."""
-    init = np.random.default_rng(2).standard_normal((20_000, 1))
+    init = np.random.default_rng(shifted(2)).standard_normal((20_000, 1))
     sampler = schuss.Sampler(
-        ESH(0.15, refresh=2.0), steps=200, keep="reservoir", seed=5, engine="numpy"
+        ESH(0.15, refresh=2.0), steps=200, keep="reservoir", seed=shifted(5), engine="numpy"
     )
     target = schuss.targets.isotropic(1)
     run = sampler.run(target=target, init=init)

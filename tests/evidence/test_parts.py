@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
+from seeds import shifted
 
 from schuss.coordinates import Bounded, Level, through
 from schuss.engines.jax import Jax, precision
@@ -35,7 +36,7 @@ def test_references_are_normalised_and_drawn_from(reference):
         lambda b, a: math.exp(-reference.energy(np, np.array([[a, b]]))[0]), *reach[0], *reach[1]
     )[0]
     assert total == pytest.approx(1, abs=1e-6)
-    x = reference.sample(np.random.default_rng(0), 40_000)
+    x = reference.sample(np.random.default_rng(shifted(0)), 40_000)
     if isinstance(reference, Normal):
         mean, sd = reference.mean, reference.sd
     else:
@@ -235,7 +236,7 @@ def test_states_by_group():
 
 def test_bennett_against_a_gaussian_integral():
     """log Z₁/Z₀ = log sd₁/sd₀ within five standard errors (.01 each), with unequal numbers."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(shifted(0))
     sd = 1.5
 
     def logs(x):

@@ -4,6 +4,7 @@ import builtins
 
 import numpy as np
 import pytest
+from seeds import shifted
 
 from schuss.paper import integrators, runge_kutta
 from schuss.paper.integrators import ITEM, METHODS, one_per_chain
@@ -21,13 +22,16 @@ def result():
 def test_one_per_chain_is_uniform_in_time():
     """x = t² on an uneven clock with a step of no length, at 20 000 moments: five sigma."""
     time = np.asarray([0.0, 0.5, 0.5, 0.7, 2.0])[:, None] * np.ones((1, 20_000))
-    found = one_per_chain(time[..., None] ** 2, time, np.random.default_rng(0))[:, 0]
+    found = one_per_chain(time[..., None] ** 2, time, np.random.default_rng(shifted(0)))[:, 0]
     t = np.linspace(0, 2, 200_001)
     straight = np.interp(t, time[:, 0], time[:, 0] ** 2)
     sigma = straight.std() / np.sqrt(20_000)
     assert found.mean() == pytest.approx(straight.mean(), abs=5 * sigma)
     assert np.mean(found < 0.25) == pytest.approx(0.25, abs=5 * np.sqrt(0.1875 / 20_000))
-    assert one_per_chain(time[:1, :, None], time[:1], np.random.default_rng(0)).shape == (20_000, 1)
+    assert one_per_chain(time[:1, :, None], time[:1], np.random.default_rng(shifted(0))).shape == (
+        20_000,
+        1,
+    )
 
 
 def test_the_scaled_leapfrog_is_ahead_on_the_mixture(result):

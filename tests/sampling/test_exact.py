@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import chi2, rankdata
+from seeds import shifted
 
 import schuss
 
@@ -26,7 +27,7 @@ def assert_right(found, mean, second, energy, resolution):
 
 def test_log_gamma_variables():
     """Skewed, with an exponential wall on one side."""
-    found = quietly(draws=1000, chains=32, seed=5)
+    found = quietly(draws=1000, chains=32, seed=shifted(5))
     assert found.stats.exact
     assert_right(found, MEAN, SECOND, ENERGY, 0.03)
 
@@ -34,7 +35,7 @@ def test_log_gamma_variables():
 @pytest.mark.slow
 @pytest.mark.parametrize("thin", [1, 3])
 def test_log_gamma_variables_sharply(thin):
-    found = quietly(draws=20_000 // thin, thin=thin, chains=32, seed=6)
+    found = quietly(draws=20_000 // thin, thin=thin, chains=32, seed=shifted(6))
     assert_right(found, MEAN, SECOND, ENERGY, 0.01)
 
 
@@ -42,7 +43,7 @@ def test_log_gamma_variables_sharply(thin):
 @pytest.mark.parametrize("dim", [3, 5])
 def test_quartic(dim):
     target = schuss.targets.quartic(dim)
-    found = schuss.sample(target, draws=8000, chains=32, seed=7, progress=False)
+    found = schuss.sample(target, draws=8000, chains=32, seed=shifted(7), progress=False)
     truth = target.truth
     assert_right(found, truth.mean, truth.second_moment, truth.energy, 0.01)
 
@@ -50,7 +51,7 @@ def test_quartic(dim):
 @pytest.mark.slow
 def test_a_plane_and_a_line():
     for target in (schuss.targets.coupled_quartic(), schuss.targets.double_well(1)):
-        found = schuss.sample(target, draws=8000, chains=32, seed=8, progress=False)
+        found = schuss.sample(target, draws=8000, chains=32, seed=shifted(8), progress=False)
         truth = target.truth
         assert_right(found, truth.mean, truth.second_moment, truth.energy, 0.03)
 
@@ -110,7 +111,7 @@ def test_calibration(model):
             value_and_grad=value_and_grad,
             init=truth + 0.1 * rng.standard_normal((4, len(truth))),
             draws=250,
-            seed=seed,
+            seed=shifted(seed),
         )
         chosen = rng.permutation(found.x.reshape(-1, len(truth)))[:19]
         ranks.append([rankdata(np.append(chosen[:, i], truth[i]))[-1] for i in range(len(truth))])

@@ -12,6 +12,8 @@ from schuss.sampling.gather import _left_behind
 from schuss.sampling.places import Places
 from schuss.tuning.local_mass import log_mass
 
+pytestmark = pytest.mark.statistics
+
 DIM = 20
 
 

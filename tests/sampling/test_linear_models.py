@@ -3,9 +3,12 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from seeds import shifted
 
 import schuss
 from schuss.diagnostics.vectorised import fast_ess
+
+pytestmark = pytest.mark.statistics
 
 
 class Model:
@@ -55,7 +58,11 @@ def test_scales(seed):
     """
     model = Model(seed)
     found = schuss.sample(
-        energy=model.energy, init=np.zeros(model.dim + 2), ess=1000, seed=seed, progress=False
+        energy=model.energy,
+        init=np.zeros(model.dim + 2),
+        ess=1000,
+        seed=shifted(seed),
+        progress=False,
     )
     assert found.verdict.converged
     assert found.coordinates == "all else is normal given x[0], x[1]"

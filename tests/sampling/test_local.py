@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from seeds import shifted
 
 from schuss import targets
 from schuss.problem import pose
@@ -10,8 +11,11 @@ from schuss.sampling.course import Course
 from schuss.sampling.field import Field
 from schuss.tuning import slopes
 
+pytestmark = pytest.mark.statistics
+
 
 def course(name, seed=0):
+    seed = shifted(seed)
     target = targets.get(name)
     x = np.asarray(target.start(np.random.default_rng(seed), 4), float)
     return Course(Field.over(pose(target, init=x, seed=seed), seed, 1.0), x)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from seeds import shifted
 
 import schuss
 from schuss.coordinates import Conditional, Curved, Hierarchical
@@ -24,6 +25,7 @@ from schuss.tuning import conditional, curvature
 
 def run(target, seed, gradients):
     """A run of four chains, and the number of changes of coordinates."""
+    seed = shifted(seed)
     return finished(pose(target, chains=4, seed=seed), seed, gradients)
 
 
@@ -51,11 +53,12 @@ def heavy_funnel(x):
 
 
 FUNNELS = {
-    Conditional: pose(funnel(10), chains=4, seed=0),
-    Hierarchical: pose(logdensity=heavy_funnel, init=np.zeros((4, 10)), seed=0),
+    Conditional: pose(funnel(10), chains=4, seed=shifted(0)),
+    Hierarchical: pose(logdensity=heavy_funnel, init=np.zeros((4, 10)), seed=shifted(0)),
 }
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(("kind", "most"), [(Conditional, 1), (Hierarchical, 2)])
 def test_funnel(kind, most):
     """Mean and variance of y to 5 standard errors of about 1000 effective draws.
@@ -87,6 +90,7 @@ def test_energy_and_gradient_are_those_of_the_chart(kind):
         np.testing.assert_allclose(found, known, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.statistics
 def test_scales_of_a_linear_model():
     """E[log² s] = 5.337 by quadrature, Var 7.99: 5 standard errors of about 1000 effective draws.
 
@@ -100,6 +104,7 @@ def test_scales_of_a_linear_model():
     assert second == pytest.approx(brownian().truth.second_moment[1], abs=5 * (7.99 / 1000) ** 0.5)
 
 
+@pytest.mark.statistics
 def test_from_the_bottom_of_a_neck():
     """τ = e⁻¹⁸ at the start: there the schools can't be told apart, and a better map comes later.
 
@@ -114,6 +119,7 @@ def test_from_the_bottom_of_a_neck():
     assert log_tau.var() == pytest.approx(1.3718, rel=5 * (3 / 500) ** 0.5)
 
 
+@pytest.mark.statistics
 def test_curved_valleys():
     """E[b²] = 10.1 by 5 standard errors of 18 valleys with about 1000 effective draws each.
 
@@ -216,6 +222,7 @@ def in_the_plane(logdensity, seed, **options):
     return schuss.sample(logdensity=logdensity, init=np.zeros(2), seed=seed, **options)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("seed", range(3))
 def test_heavy_tails_in_the_plane_are_sampled_cold(seed):
     """At T = 8 the density of five draws of unknown width is improper.
@@ -223,7 +230,7 @@ def test_heavy_tails_in_the_plane_are_sampled_cold(seed):
     The mean is Student's t with 4 degrees of freedom; quantiles to five standard errors at an
     effective sample of 1000: one false alarm in a million.
     """
-    found = in_the_plane(unknown_width, seed, draws=2000)
+    found = in_the_plane(unknown_width, shifted(seed), draws=2000)
     assert found.stats.gradients["pilot"] < 5000 and found.verdict.converged
     scale = MEASURED.std(ddof=1) / 5**0.5
     for p in (0.05, 0.5, 0.95):
@@ -231,6 +238,7 @@ def test_heavy_tails_in_the_plane_are_sampled_cold(seed):
         assert below == pytest.approx(p, abs=5 * (p * (1 - p) / 1000) ** 0.5)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_mode_too_narrow_for_the_heat_is_sampled_cold(seed):
     """The share within 0.18 is .508 and known to 5 standard errors of 400 effective draws.
@@ -247,7 +255,7 @@ def test_a_narrow_mode_is_rarely_missed_in_silence():
     """Where no descent falls into it nobody knows of it: 1 of 24, so 3 of 16 at 3 %."""
     missed = 0
     for seed in range(16):
-        found = in_the_plane(needle, seed)
+        found = in_the_plane(needle, shifted(seed))
         inside = np.mean(np.sum(found.x**2, axis=-1) < 0.18**2)
         missed += found.verdict.converged and abs(inside - 0.508) > 5 * 0.5 / 400**0.5
     assert missed < 3
@@ -302,17 +310,19 @@ def test_a_run_in_other_coordinates_is_resumed(tmp_path, given, told):
     assert resumed.coordinates == whole.coordinates == told
 
 
+@pytest.mark.statistics
 def test_a_gaussian_in_the_plane_stays_hot():
     found = in_the_plane(lambda x: -jnp.sum(x**2) / 2, 0, draws=200)
     assert "pilot" not in found.stats.gradients
 
 
+@pytest.mark.statistics
 def test_draws_from_the_heat_are_as_far_apart_as_they_need_to_be():
     """On the banana hot states are fifty times more alike than cooled ones, of which a fifth count.
 
     Of 20 seeds the most took 322,000 gradients, and the smallest size was 782.
     """
-    found = schuss.sample(banana(), seed=0, progress=False)
+    found = schuss.sample(banana(), seed=shifted(0), progress=False)
     assert sum(found.stats.gradients.values()) < 600_000
     assert found.verdict.numbers["ess"] > 500
 

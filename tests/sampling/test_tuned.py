@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import norm
+from seeds import shifted
 
 from schuss.problem import pose
 from schuss.sampling import exact
@@ -90,14 +91,16 @@ def test_a_velocity_is_forgotten_within_the_root_of_the_dimension():
 
 
 def run(target, gradients, *, adjust=True):
-    problem = pose(target, chains=4, seed=0)
-    course = Course(Field.over(problem, 0, 1.0), np.asarray(problem.x, float), exact=adjust)
+    problem = pose(target, chains=4, seed=shifted(0))
+    field = Field.over(problem, shifted(0), 1.0)
+    course = Course(field, np.asarray(problem.x, float), exact=adjust)
     for _ in course.run():
         if course.total >= gradients:
             break
     return course
 
 
+@pytest.mark.statistics
 def test_a_gaussian_is_sampled_with_long_steps():
     """E[x²/σ²] to 5 standard errors of the effective draws, which are many a gradient."""
     target = isotropic(50)
@@ -110,10 +113,12 @@ def test_a_gaussian_is_sampled_with_long_steps():
     assert np.abs(ratio - 1).max() < 5 * math.sqrt(2 / course.sizes.min())
 
 
+@pytest.mark.statistics
 def test_a_posterior_that_is_no_gaussian_is_sampled_with_leapfrog_steps():
     assert not run(eight_schools(), 3000).long
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     ("target", "gradients", "adjusted"),
     [(isotropic(50), 2000, False), (rosenbrock(), 8000, False), (eight_schools(), 2000, True)],
@@ -124,6 +129,7 @@ def test_where_the_flow_goes_on_unadjusted(target, gradients, adjusted):
     assert (course.phase == "adapting") == adjusted == (course.gradients["adapting"] > 0)
 
 
+@pytest.mark.statistics
 def test_exact_draws_of_a_chain_that_was_far_away_do_not_count():
     """One chain is thrown 1000 standard deviations out as the exact phase begins."""
     target = isotropic(50)

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from seeds import shifted
 
 import schuss
 
@@ -44,6 +45,7 @@ def stationary(sampler, target, *, chains, steps, burn=0, seed=0) -> Stationary:
 
     A sampler that is exact stays exact from there: no burn-in can be too short for it.
     """
+    seed = shifted(seed)
     init = target.sample(np.random.default_rng(seed), chains)
     if burn:
         warm = schuss.Sampler(sampler, steps=burn, seed=seed + 1, engine="jax")

@@ -8,11 +8,15 @@ the median, give it away.
 import functools
 
 import numpy as np
+import pytest
+from seeds import shifted
 
 import schuss
 from schuss import ESH
 from schuss.diagnostics import rhat
 from schuss.targets import isotropic
+
+pytestmark = pytest.mark.statistics
 
 DIM = 10
 
@@ -22,11 +26,11 @@ def path(refreshed):
     target = isotropic(DIM)
     return schuss.trajectory(
         target,
-        init=target.sample(np.random.default_rng(0), 64),
+        init=target.sample(np.random.default_rng(shifted(0)), 64),
         sampler=ESH(0.5, refresh=2 * DIM**0.5 if refreshed else None),
         steps=20_000,
         every=10,
-        seed=1,
+        seed=shifted(1),
         engine="jax",
     )
 

@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from seeds import shifted
 
 import schuss
 from schuss import ESH, HMC, MALA
@@ -14,6 +15,8 @@ from schuss.core.integrators import LEAPFROG
 from schuss.targets import coupled_quartic, isotropic, quartic
 
 from .estimate import assert_exact, stationary
+
+pytestmark = pytest.mark.statistics
 
 PLANE = coupled_quartic()
 
@@ -121,8 +124,8 @@ def test_persistent_at_low_acceptance(step_size, steps):
 )
 def test_samples_of_an_exact_sampler_are_samples(name, keep):
     """What a call returns, not only weighted means: 5 sigma of 20 000 independent samples."""
-    init = PLANE.sample(np.random.default_rng(3), 20_000)
-    sampler = schuss.Sampler(SAMPLERS[name], steps=40, keep=keep, seed=8, engine="jax")
+    init = PLANE.sample(np.random.default_rng(shifted(3)), 20_000)
+    sampler = schuss.Sampler(SAMPLERS[name], steps=40, keep=keep, seed=shifted(8), engine="jax")
     energy = PLANE.energy(np, sampler.run(target=PLANE, init=init).x)
     error = energy.std() / len(init) ** 0.5
     assert abs(energy.mean() - PLANE.truth.energy) < 5 * error, (energy.mean(), error)

@@ -10,6 +10,8 @@ from schuss.targets import isotropic
 
 from .estimate import assert_exact, stationary
 
+pytestmark = pytest.mark.statistics
+
 
 @pytest.mark.parametrize("step_size", [0.5, 1.0, 1.5])
 def test_variance_of_ula(step_size):

@@ -8,12 +8,15 @@ import functools
 
 import numpy as np
 import pytest
+from seeds import shifted
 
 import schuss
 from schuss import ESH
 from schuss.targets import coupled_quartic, quartic
 
 from .estimate import weighted
+
+pytestmark = pytest.mark.statistics
 
 TARGETS = {2: coupled_quartic(), 5: quartic(5)}
 
@@ -35,11 +38,11 @@ def states(dim, kappa, weight="energy"):
     target = TARGETS[dim]
     return schuss.trajectory(
         target,
-        init=target.sample(np.random.default_rng(0), 500),
+        init=target.sample(np.random.default_rng(shifted(0)), 500),
         sampler=ESH(0.05, kappa=kappa, refresh=2 * dim**0.5, weight=weight),
         steps=12_000,
         every=10,
-        seed=1,
+        seed=shifted(1),
         engine="jax",
     )
 

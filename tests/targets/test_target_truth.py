@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from seeds import shifted
 
 from schuss.targets import (
     TARGETS,
@@ -40,7 +41,7 @@ def test_samples_have_the_true_moments(target):
 
     The funnel's x_i² has too heavy a tail for its sample mean, so only its y is looked at here.
     """
-    x = target.sample(np.random.default_rng(2), SIZE)
+    x = target.sample(np.random.default_rng(shifted(2)), SIZE)
     assert x.shape == (SIZE, target.dim)
     assert x.dtype == np.float64
     seen = slice(0, 1) if target.name == "funnel" else slice(None)
@@ -96,7 +97,7 @@ def test_roller_coaster_by_quadrature():
     np.testing.assert_allclose(p @ x, truth.mean, rtol=1e-8)
     np.testing.assert_allclose(p @ x**2, truth.second_moment, rtol=1e-8)
     np.testing.assert_allclose(target.energy(np, x + 2 * math.pi), e, rtol=1e-12)
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(shifted(0))
     assert np.all((target.sample(rng, 1000) >= 0) & (target.sample(rng, 1000) < 2 * math.pi))
 
 
@@ -157,7 +158,7 @@ def test_funnel_moments_by_quadrature():
 def test_whitening_gives_standard_normals(name):
     """Moments of every coordinate and every product of two; 6 sigma, for up to 1275 products."""
     target = get(name)
-    z = target.whiten(target.sample(np.random.default_rng(3), SIZE))
+    z = target.whiten(target.sample(np.random.default_rng(shifted(3)), SIZE))
     near = 6 / math.sqrt(SIZE)
     assert np.abs(z.mean(axis=0)).max() < near
     second = z.T @ z / SIZE - np.eye(target.dim)
@@ -193,7 +194,7 @@ def test_median_squared_distance(name, bandwidth):
 )
 def test_starts(name, mean, sd):
     """5 standard errors of 20 000 draws."""
-    x = get(name).start(np.random.default_rng(5), 20_000)
+    x = get(name).start(np.random.default_rng(shifted(5)), 20_000)
     assert np.abs(x.mean(axis=0) - mean).max() < 5 * sd / math.sqrt(20_000)
     assert np.abs(x.std(axis=0) / sd - 1).max() < 5 / math.sqrt(2 * 20_000)
 

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from seeds import shifted
 
 import schuss
 from schuss.problem import pose
@@ -65,7 +66,7 @@ def test_with_burn_in_it_reaches_the_typical_set(name, deviation):
     target = posteriors.POSTERIORS[name]()
     reached = 0
     for seed in range(4):
-        x = deviation * np.random.default_rng(seed).standard_normal((4, target.dim))
+        x = deviation * np.random.default_rng(shifted(seed)).standard_normal((4, target.dim))
         course = Course(Field.over(pose(target, init=x, engine="numpy"), seed, 1.0), x)
         assert next(ended for ended in course.run() if ended) and course.phase == "tuning"
         away = np.abs(course.energy - target.truth.energy) / np.sqrt(target.dim / 2)
@@ -83,7 +84,9 @@ def test_runs_from_far_away_are_right_or_say_that_they_are_not(name, gradients):
         x = far(4, target.dim, seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", schuss.NotConverged)
-            found = schuss.sample(target, init=x, gradients=gradients, seed=seed, progress=False)
+            found = schuss.sample(
+                target, init=x, gradients=gradients, seed=shifted(seed), progress=False
+            )
         off = (found.x**2).mean(axis=(0, 1)) - target.truth.second_moment
         good = np.max(off**2 / target.truth.second_variance) < 0.1
         assert good or not found.verdict.converged

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import norm
+from seeds import shifted
 
 from schuss.tuning import step_size
 
@@ -22,7 +23,7 @@ def test_errors_in_proportion_to_the_cube_give_the_step_that_makes_the_wanted_on
 
 def test_random_errors_give_the_step_on_average():
     """N(0, c²ε⁶) errors, 40 000 of them: the sixth root knows the step to 0.1 %; 5 sigma."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(shifted(0))
     steps = rng.uniform(0.2, 0.8, (10_000, 1))
     errors = 2.0 * steps**3 * rng.standard_normal((10_000, 4))
     found = step_size.from_errors(errors, steps, DIM, WANTED)
@@ -98,7 +99,7 @@ def likely(error):
 
 def test_bold_steps_where_errors_are_normal():
     """W ~ N(σ²/2, σ²), as close to a Gaussian in many dimensions, at any length of steps."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(shifted(0))
     for sigma in (0.05, 0.25, 0.6, 1.0):
         error = rng.normal(sigma**2 / 2, sigma, 4000)
         assert step_size.wanted_acceptance(likely(error)) == step_size.BOLD
