@@ -141,6 +141,7 @@ def test_what_is_no_energy(call, value, got):
     with pytest.raises(ValueError) as error:
         run()
     assert str(error.value) == f"{name} must return one number for each position, got {got}"
+    assert type(error.value) is ValueError
 
 
 def test_a_function_of_another_nest():

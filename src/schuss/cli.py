@@ -1,7 +1,7 @@
 """The command line: `schuss sample`, `compare`, `demo`, `reproduce`, `ebm` and `targets`.
 
 Nothing heavy is imported before a command needs it. Exit codes: 0, 1 where a verdict fails, 2 for
-bad input, 130 after an interruption.
+bad input and for errors in a user's file, 130 after an interruption.
 """
 
 import contextlib

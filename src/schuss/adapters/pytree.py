@@ -87,8 +87,8 @@ def _try(kind: str, flattened: Callable, shapes: dict) -> None:
     try:
         with jax.enable_x64(True):
             jax.eval_shape(flattened, jax.ShapeDtypeStruct((dim,), np.float64))
-    except NoNumber:
-        raise
+    except NoNumber as error:
+        raise ValueError(str(error)) from None
     except Exception as error:
         raise ValueError(
             untraceable(kind, error)

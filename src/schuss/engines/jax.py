@@ -203,8 +203,8 @@ def _traced(energy, x) -> Gradient:
         traced, value = trace(checked, shape, x.dtype)
         point = traced if value.size == 1 else None
         alone = f"returned shape {value.shape}"
-    except NoNumber:
-        raise
+    except NoNumber as error:
+        raise ValueError(str(error)) from None
     except Exception as error:
         alone, first = failure(error), error
     if point is not None:

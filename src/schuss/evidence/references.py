@@ -188,6 +188,8 @@ class Prior:
             if not callable(getattr(self, name)):
                 kind = type(getattr(self, name)).__name__
                 raise TypeError(f"{name} must be callable, got {kind}; pass a function")
+        if self.dim is not None:
+            whole("dim", self.dim, 1)
 
     def grad_fn(self, engine, x):
         """By the engine's autodiff; on NumPy, `log_density` returns value and gradient."""
