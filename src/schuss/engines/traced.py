@@ -70,10 +70,10 @@ def trace(function: Callable, shape: tuple[int, ...], dtype) -> tuple[Traced, An
 
 def content(value: Any) -> Hashable:
     """What equal computations have in common: operations, their parameters, and all numbers."""
-    if isinstance(value, ClosedJaxpr):
-        return content(value.jaxpr), tuple(map(content, value.consts))
-    if isinstance(value, Jaxpr):
-        return _operations(value)
+    if isinstance(value, ClosedJaxpr | Jaxpr):
+        # Depending on the version of JAX, a computation holds its constants or another one does.
+        bare: Any = getattr(value, "jaxpr", value)
+        return _operations(bare), tuple(map(content, getattr(value, "consts", ())))
     if isinstance(value, NUMBERS):
         return _number(value)
     if isinstance(value, dict):
@@ -96,9 +96,7 @@ class Alone:
 
 def has_rules(value: Any) -> bool:
     """Whether a computation, or a part of it, has a derivative of its own."""
-    if isinstance(value, ClosedJaxpr):
-        return has_rules(value.jaxpr)
-    if isinstance(value, Jaxpr):
+    if isinstance(value, ClosedJaxpr | Jaxpr):
         return any(eqn.primitive.name in RULES or has_rules(eqn.params) for eqn in value.eqns)
     if isinstance(value, dict):
         return any(map(has_rules, value.values()))
