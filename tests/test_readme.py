@@ -58,13 +58,7 @@ def test_a_posterior(tmp_path, monkeypatch):
 
 def test_a_pymc_model():
     pytest.importorskip("pymc")
-    import jax
-
-    before = jax.config.jax_enable_x64
-    try:
-        post = block("schuss.from_pymc(model)")["post"]
-    finally:
-        jax.config.update("jax_enable_x64", before)
+    post = block("schuss.from_pymc(model)")["post"]
     assert post.verdict.converged
     assert np.all(post.draws["tau"] > 0) and post.draws["theta"].shape == (4, 1000, 8)
 

@@ -12,8 +12,7 @@ def from_pymc(model: Any) -> Model:
     """A model from a `pymc.Model`, over its free variables without their bounds.
 
     Draws carry the names, shapes, dims and coords of the PyMC model, deterministics among them.
-    The data are those the model holds now: after `pm.set_data`, call this again. PyTensor's JAX
-    backend, which compiles the log-density, turns on JAX's 64-bit mode for the whole process.
+    The data are those the model holds now: after `pm.set_data`, call this again.
     """
     from schuss.adapters import pymc
 

@@ -19,6 +19,7 @@ from schuss.adapters import start
 from schuss.adapters.called import called
 from schuss.adapters.layout import join, layout
 from schuss.adapters.over import gradients, mapped, named
+from schuss.engines.width import wide
 from schuss.model import Model, Parts
 from schuss.user_code import untraceable
 
@@ -117,7 +118,7 @@ def _look(model: Callable, args: tuple, kwargs: dict) -> tuple[dict, dict]:
 
     # Nothing is computed: one operation at a time, compiled for this, would take seconds.
     try:
-        with jax.enable_x64(True):
+        with wide():
             shapes = jax.eval_shape(unconstrained, jax.random.key(0))
     except Exception as error:
         known = untraceable("model", error)
@@ -159,7 +160,7 @@ def _settled(model: Callable, args: tuple, kwargs: dict, trace: Mapping) -> Call
     fixed = {}
     if any(_is_fixed(site) for site in trace.values()):
         begun = handlers.substitute(handlers.seed(model, key), substitute_fn=init_to_uniform())
-        with jax.enable_x64(True), _RUNNING:
+        with wide(), _RUNNING:
             trace = handlers.trace(begun).get_trace(*args, **kwargs)
         fixed = {name: site["value"] for name, site in trace.items() if _is_fixed(site)}
 
@@ -206,7 +207,7 @@ def _pieces(
         return join(jnp, [_inverse(trace[name]) for name in latent])
 
     def draw(rng: np.random.Generator, n: int) -> np.ndarray:
-        with jax.enable_x64(True):
+        with wide():
             keys = jax.random.split(jax.random.key(int(rng.integers(2**63))), n)
         return np.asarray(mapped(forward, jax.random.key_data(keys)), np.float64)
 

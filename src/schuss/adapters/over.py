@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from schuss.engines.traced import MOST, Traced, trace
+from schuss.engines.width import wide
 
 # Positions at a time: many enough to be fast, few enough for what is computed on the way to fit.
 _BATCH = 4096
@@ -15,7 +16,7 @@ _BATCH = 4096
 
 def mapped(function: Callable, rows):
     """What a function gives for each of many rows, compiled for the function as it is now."""
-    with jax.enable_x64(True):
+    with wide():
         traced, _ = trace(function, rows.shape[1:], rows.dtype)
         return _compiled(traced)(rows)
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -20,8 +19,9 @@ from pymc.initial_point import make_initial_point_expression
 from pymc.logprob.transforms import CircularTransform
 from pymc.pytensorf import compile as compiled
 from pymc.pytensorf import find_rng_nodes, replace_rng_nodes, reseed_rngs
-from pytensor import clone_replace, config
+from pytensor import config
 from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.replace import clone_replace
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.type import RandomType
 
@@ -29,6 +29,8 @@ from schuss.adapters import start
 from schuss.adapters.circle import Circles
 from schuss.adapters.layout import Layout, join, layout
 from schuss.adapters.over import gradients, named
+from schuss.adapters.translation import translated
+from schuss.engines.width import wide
 from schuss.model import Model, Parts
 
 # Flat ones can't be normalised, of those that the user wrote it isn't known, and the constant of
@@ -57,6 +59,7 @@ def from_pymc(model: pm.Model) -> Model:
     data = _data([*factors, *shown])
     circles = Circles(_angles(model, transforms, centre))
     logdensity = circles.logdensity(_sum(inputs, factors, data, flat))
+    _check_gradient(logdensity, circles.planar_dim)
     values = _jax(inputs, model.replace_rvs_by_values(shown), data)
     dims, coords = _dims(model, names)
     parts = None
@@ -114,6 +117,16 @@ def _check(model: Any) -> None:
         )
 
 
+def _check_gradient(logdensity: Callable, dim: int) -> None:
+    with wide():
+        try:
+            jax.eval_shape(jax.grad(logdensity), jax.ShapeDtypeStruct((dim,), np.float64))
+        except (NotImplementedError, ValueError) as error:
+            raise NotImplementedError(
+                f"model has an operation that JAX has no gradient for: {str(error).splitlines()[0]}"
+            ) from error
+
+
 def _uncompiled() -> contextlib.AbstractContextManager:
     """Keeps PyTensor from calling a C compiler, for what isn't worth the seconds that takes."""
     return config.change_flags(cxx="")
@@ -132,26 +145,13 @@ def _jax(inputs: Sequence, outputs: Sequence, data: Mapping) -> Callable:
     """A graph as a JAX function of its inputs, its constants in 64 bits."""
     plain = [pt.as_tensor(output, allow_xtensor_conversion=True) for output in outputs]
     # Evaluated now, the constants don't belong to whatever JAX may be tracing meanwhile.
-    with jax.enable_x64(True), jax.ensure_compile_time_eval(), _uncompiled():
+    with _BUILDING, wide(), jax.ensure_compile_time_eval(), _uncompiled():
         try:
-            return _compiler()(list(inputs), clone_replace(plain, data))
+            return translated(inputs, cast(list, clone_replace(plain, data)))
         except NotImplementedError as error:
             raise NotImplementedError(
                 f"model has an operation that PyTensor can't translate to JAX: {error}"
             ) from error
-
-
-@functools.cache
-def _compiler() -> Callable:
-    # The import asks XLA for a hundred CPU devices, over which chains would then be spread.
-    flags = os.environ.get("XLA_FLAGS")
-    from pymc.sampling.jax import get_jaxified_graph
-
-    if flags is None:
-        os.environ.pop("XLA_FLAGS", None)
-    else:
-        os.environ["XLA_FLAGS"] = flags
-    return get_jaxified_graph
 
 
 def _sum(inputs: Sequence, factors: Sequence, data: Mapping, flat: Layout) -> Callable:

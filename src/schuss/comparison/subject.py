@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from schuss.engines.jax import Gradient
+from schuss.engines.width import wide
 from schuss.sampling.question import ask
 from schuss.targets.target import Target
 
@@ -26,7 +27,7 @@ class Subject:
         """Energies (n,) and gradients (n, dim) at positions (n, dim), in batches of one size."""
         blocks = -(-len(x) // BATCH)
         padded = np.concatenate([x, np.repeat(x[-1:], blocks * BATCH - len(x), axis=0)])
-        with jax.enable_x64(True):
+        with wide():
             pairs = [self._compiled(part) for part in padded.reshape(blocks, BATCH, -1)]
         energy = np.concatenate([np.asarray(pair[0]) for pair in pairs])
         g = np.concatenate([np.asarray(pair[1]) for pair in pairs])

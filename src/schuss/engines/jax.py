@@ -32,6 +32,7 @@ from schuss.engines.engine import (
 )
 from schuss.engines.philox import PHILOX, normals, uniforms
 from schuss.engines.traced import MOST, Traced, content, has_rules, trace
+from schuss.engines.width import wide
 from schuss.user_code import failure, untraceable
 
 
@@ -152,7 +153,7 @@ class Jax:
 
 def precision(dtype):
     """64-bit arithmetic where the positions are 64-bit."""
-    return jax.enable_x64(True) if dtype == np.float64 else contextlib.nullcontext()
+    return wide() if dtype == np.float64 else contextlib.nullcontext()
 
 
 def spread(x, most: int | None = None):

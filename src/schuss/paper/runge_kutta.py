@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from schuss.engines.width import wide
 from schuss.targets import Target
 
 GRADIENTS = 6
@@ -54,7 +55,7 @@ def integrate(
     atol: float,
 ) -> Attempts:
     """Make so many attempts from the positions x with |v| = 1 along u, both (chains, dim)."""
-    with jax.enable_x64(True):
+    with wide():
         start = jnp.asarray(x, jnp.float64), jnp.asarray(u, jnp.float64)
         out = _integrate(target.energy, scaled, attempts, *start, rtol, atol)
     return Attempts(*map(np.asarray, out))

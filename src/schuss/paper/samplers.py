@@ -16,6 +16,7 @@ import numpy as np
 
 from schuss.algorithms import ESH, HMC, MALA, ULA, Algorithm, NoseHoover, Unscaled
 from schuss.core import ergodic
+from schuss.engines.width import wide
 from schuss.paper.item import PUBLIC_STEP, Settings
 from schuss.plotting import Look, look
 from schuss.targets.target import Target
@@ -175,7 +176,7 @@ def _run_nuts(name, algorithm: NUTS, target, gradients, init, seed) -> Chains:
     blackjax = _blackjax()
     import jax
 
-    with jax.enable_x64(True):
+    with wide():
         key, tuning_key = jax.random.split(jax.random.key(seed))
         step, metric, tuning = 0.25 / target.dim**0.25, np.ones(target.dim), 0.0
         if algorithm.tuned:

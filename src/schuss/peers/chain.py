@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from schuss.engines.width import wide
 from schuss.peers.run import Peer, Run
 from schuss.targets.target import Target
 
@@ -55,14 +56,14 @@ def chain(
         empty = (state, jnp.zeros(target.dim), jnp.zeros((), int))
         return jax.lax.scan(body, empty, jax.random.split(key, block))
 
-    with jax.enable_x64(True):
+    with wide():
         arguments = jax.random.key(0), jnp.asarray(start(target, 0))
         shapes = jax.eval_shape(tune, *arguments)
         tuned = jax.jit(tune).lower(*arguments).compile()
         advance = jax.jit(blocked).lower(arguments[0], *shapes[:2]).compile()
 
     def run(seed: int) -> Run:
-        with jax.enable_x64(True):
+        with wide():
             key, tune_key = jax.random.split(jax.random.key(seed))
             position = jnp.asarray(start(target, seed))
             begun = time.perf_counter()

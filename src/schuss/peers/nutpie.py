@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from schuss.engines.width import wide
 from schuss.peers.chain import library, logdensity, start
 from schuss.peers.run import Peer, Run
 from schuss.targets.target import Target
@@ -22,14 +23,14 @@ def nutpie(target: Target, budget: int, keep: bool = False) -> Peer:
     sample = library("nutpie", "nutpie").sample
     from_pyfunc = importlib.import_module("nutpie.compiled_pyfunc").from_pyfunc
 
-    with jax.enable_x64(True):
+    with wide():
         compiled = jax.jit(jax.value_and_grad(logdensity(target)))
         compiled = compiled.lower(jnp.zeros(target.dim)).compile()
     calls, place = [0], [start(target, 0)]
 
     def value_and_gradient(x):
         calls[0] += 1
-        with jax.enable_x64(True):
+        with wide():
             value, gradient = compiled(x)
         return float(value), np.array(gradient)
 
