@@ -240,7 +240,7 @@ def test_what_is_no_number(init, name):
     ids=["numpy", "bytes", "list", "jax", "torch"],
 )
 def test_whole_numbers_are_floats(init, precision):
-    """Of the precision in which their library makes floats."""
+    """In the precision of their library's floats; `sample` takes JAX's in 64 bits."""
     tensor = isinstance(init, torch.Tensor)
     given = {"energy": torch_energy if tensor else jax_energy, "engine": "auto"}
     path = follow(init=init, **given)
@@ -251,7 +251,7 @@ def test_whole_numbers_are_floats(init, precision):
         nothing = {"logdensity": None, "value_and_grad": None, "chains": None, "seed": 0}
         problem = ask(None, init=start, **given, **nothing).problem
         assert problem.x.shape == (4, 3)
-        assert str(problem.x.dtype) == ("float64" if callable(start) else precision)
+        assert str(problem.x.dtype) == (precision if tensor and not callable(start) else "float64")
         assert problem.engine.name == ("torch" if tensor and not callable(start) else "jax")
 
 

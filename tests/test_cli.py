@@ -1,5 +1,6 @@
 """The command line says what it should and refuses plainly."""
 
+import importlib.util
 import subprocess
 import sys
 import types
@@ -301,7 +302,7 @@ def test_a_failed_verdict_is_an_exit_code(folder, monkeypatch):
     assert result.exit_code == 1
     assert "NOT converged" in result.output
     assert "NOT converged" in (folder / "bad.html").read_text()
-    assert (folder / "bad.nc").exists()
+    assert [path for path in folder.glob("bad.n*") if path.suffix in (".nc", ".npz")]
 
 
 def test_draws_without_netcdf_are_an_npz(folder, monkeypatch):
@@ -328,7 +329,10 @@ def test_sample_from_a_file_to_a_page_and_draws(folder):
     assert "Converged" in result.output
     assert "3 dimensions, exact" in said(result)
     assert "Converged" in (folder / "run.html").read_text()
-    draws = arviz.from_netcdf(folder / "run.nc").posterior["x"].values
+    if importlib.util.find_spec("h5netcdf") or importlib.util.find_spec("netCDF4"):
+        draws = arviz.from_netcdf(folder / "run.nc").posterior["x"].values
+    else:
+        draws = np.load(folder / "run.npz")["x"]
     assert draws.shape == (4, 200, 3)
     deviation = np.abs(draws.mean(axis=(0, 1)) - 1.0) / np.array([1.0, 2.0, 3.0])
     assert deviation.max() < 6 / np.sqrt(100)

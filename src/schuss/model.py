@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
@@ -23,7 +25,7 @@ class Model:
     `start(rng, chains)` draws float64 starting positions (chains, dim). `constrain` maps flat NumPy
     positions (chains, draws, dim) to a dict of named NumPy arrays (chains, draws, *shape), with
     deterministic quantities among them. `dims` and `coords` are ArviZ's. `flatten`, where there is
-    one, maps a position as the user writes it to a flat one.
+    one, maps a position as the user writes it to a flat one. Chains have the precision `dtype`.
     """
 
     name: str
@@ -36,3 +38,4 @@ class Model:
     coords: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
     parts: Parts | None = None
     flatten: Callable | None = None
+    dtype: Any = np.float64

@@ -37,6 +37,7 @@ def found(devices=None):
 
 @pytest.mark.parametrize("devices", ["all", "4"])
 def test_eight_devices_give_the_numbers_of_one(tmp_path, devices):
+    """To the rounding of float32, in which normals are made for as many as a device has."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
     out = tmp_path / "eight.npz"
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
@@ -44,8 +45,8 @@ def test_eight_devices_give_the_numbers_of_one(tmp_path, devices):
     subprocess.run(script, check=True, env=os.environ | flags, timeout=300)
     eight, one = np.load(out), found()
     assert eight["gradients"] == one.stats["gradients"]
-    np.testing.assert_allclose(eight["x"], one.x, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(eight["log_z"], one.log_z, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(eight["x"], one.x, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(eight["log_z"], one.log_z, rtol=0, atol=1e-5)
 
 
 def test_devices_belong_to_jax():

@@ -1,5 +1,6 @@
 """What `sample` may be given, and from where it starts."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -47,10 +48,11 @@ def rng(seed=0):
     ],
 )
 def test_chains_start_around_a_point(point):
-    """Each elsewhere, by N(0, 0.1²), in the point's own precision."""
+    """Each elsewhere, by N(0, 0.1²), in the point's own precision but for JAX's."""
     found = starts(point, None, rng())
     assert found.shape == (CHAINS, 3)
-    dtype = str(getattr(point, "dtype", "float64")).removeprefix("torch.")
+    own = "float64" if isinstance(point, jax.Array) else getattr(point, "dtype", "float64")
+    dtype = str(own).removeprefix("torch.")
     assert str(found.dtype).removeprefix("torch.") == dtype
     away = (np.asarray(found, float) - [1, 2, 3]) / JITTER
     assert len(np.unique(away.round(6))) == away.size and np.abs(away).max() < 5

@@ -1,7 +1,7 @@
 """Plain JAX functions of dicts and other nests of arrays."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -78,6 +78,7 @@ def from_pytree(
         ),
         constrain=constrain,
         flatten=flatten,
+        dtype=_dtype(jax.tree.leaves(init)),
     )
 
 
@@ -85,7 +86,7 @@ def _try(kind: str, flattened: Callable, shapes: dict) -> None:
     """Refuse a function that can't be traced at one position."""
     dim = sum(map(math.prod, shapes.values()))
     try:
-        with jax.enable_x64(True):
+        with wide():
             jax.eval_shape(flattened, jax.ShapeDtypeStruct((dim,), np.float64))
     except NoNumber as error:
         raise ValueError(str(error)) from None
@@ -103,6 +104,14 @@ def _opened(nest: Any) -> tuple[list[str], list[np.ndarray], Any]:
     names = [jax.tree_util.keystr(path, simple=True, separator=".") or "x" for path, _ in leaves]
     values = [_checked(name, leaf) for name, (_, leaf) in zip(names, leaves, strict=True)]
     return names, values, tree
+
+
+def _dtype(leaves: Sequence) -> type:
+    """float32 where all of them are NumPy's of it; JAX's may have it without being asked."""
+    single = all(
+        isinstance(leaf, np.ndarray | np.generic) and leaf.dtype == np.float32 for leaf in leaves
+    )
+    return np.float32 if single else np.float64
 
 
 def _checked(name: str, leaf: Any) -> np.ndarray:

@@ -86,7 +86,7 @@ def starts(init, chains, rng):
     """A batch of starting positions from a point, a batch or a function that draws them."""
     if callable(init) and not hasattr(init, "dtype"):
         return filled("init", floating("init", _drawn(init, rng, _count(chains))))
-    array: Any = arrayed("init", init)
+    array: Any = arrayed("init", _on_host(init))
     if array.ndim == 0 or str(array.dtype) == "object":
         raise ValueError(
             "init must be a point (dim,), a batch (chains, dim) or a function (rng, chains) → "
@@ -120,7 +120,7 @@ def _of_model(model: Model, init, chains, seed, engine, rng) -> Question:
             f"init has shape {np.shape(x)[1:]} but {model.name} has {model.dim} flat coordinates; "
             f"pass a point ({model.dim},), a batch (chains, {model.dim}), or leave it out"
         )
-    x = np.asarray(x, float)
+    x = np.asarray(x, model.dtype)
     problem = pose(
         logdensity=model.logdensity,
         value_and_grad=model.value_and_grad,
@@ -154,10 +154,10 @@ def _drawn(init, rng, chains):
             "what it returns"
         )
     if parameters == 1:
-        call, drawn = "init(rng)", [init(rng) for _ in range(chains)]
+        call, drawn = "init(rng)", [_on_host(init(rng)) for _ in range(chains)]
         wanted = "one start, shape (dim,)"
     else:
-        call, drawn = "init(rng, chains)", init(rng, chains)
+        call, drawn = "init(rng, chains)", _on_host(init(rng, chains))
         wanted = f"{chains} starts, shape ({chains}, dim)"
     array = arrayed(call, drawn)
     if array.ndim < 2 or len(array) != chains or str(array.dtype) == "object":
@@ -166,6 +166,14 @@ def _drawn(init, rng, chains):
         got = f"a {type(one).__name__}" if plain else f"shape {np.shape(one)}"
         raise ValueError(f"{call} must return {wanted}, got {got}")
     return np.asarray(array)
+
+
+def _on_host(init: Any) -> Any:
+    """JAX's arrays as NumPy's, in 64 bits: without its switch it has none that ask for them."""
+    if not type(init).__module__.startswith("jax"):
+        return init
+    array = np.asarray(init)
+    return array.astype(np.float64) if array.dtype == np.float32 else array
 
 
 def _count(chains) -> int:
