@@ -13,6 +13,7 @@ from schuss.adapters.called import called
 from schuss.adapters.layout import join, layout
 from schuss.adapters.over import gradients
 from schuss.engines.engine import NoNumber, number
+from schuss.engines.width import wide
 from schuss.model import Model
 from schuss.user_code import failure, untraceable
 
