@@ -9,8 +9,8 @@ VENV ?= .venv
 TESTS ?= not slow
 
 BIN := $(VENV)/bin
-VERSION := $(shell $(firstword $(wildcard $(BIN)/python) $(PYTHON)) -c \
-	'import sys; print("%d.%d" % sys.version_info[:2])')
+PRINT_VERSION := import sys; print("%d.%d" % sys.version_info[:2])
+VERSION := $(shell $(firstword $(wildcard $(BIN)/python) $(PYTHON)) -c '$(PRINT_VERSION)')
 # The releases that are installed; empty, those that are the newest.
 CONSTRAINTS ?= $(wildcard constraints/$(VERSION).txt)
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
@@ -21,9 +21,11 @@ ONE := OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu MPLBACKEND=agg
 # has made and compiled is used again.
 PYTEST = $(ONE) $(BIN)/pytest -m "$(TESTS)" -n $(WORKERS) --dist worksteal
 OLDEST := .venv-oldest
+NEWEST := .venv-newest
+UNPINNED = $(MAKE) --no-print-directory suite CONSTRAINTS=
 ON_NEWER = $(MAKE) --no-print-directory VENV=.venv-newer PYTHON="$(or $(NEWER),false)"
 
-.PHONY: demo picture test test-newer test-newest test-oldest test-slow test-seeds suite newest freeze versions \
+.PHONY: demo picture test test-newer test-oldest test-slow test-seeds suite newest versions \
 	environments newer-environment bench bench-posteriors bench-scales bench-evidence lint clean
 
 demo: $(VENV)/core
@@ -37,7 +39,7 @@ test: lint suite
 # On Python 3.13, or 3.12, in an environment of its own; without the statistics that no release of
 # another library changes.
 test-newer:
-	+@$(ON_NEWER) suite TESTS="not slow and not statistics"
+	@$(ON_NEWER) suite TESTS="not slow and not statistics"
 
 test-slow: TESTS = slow
 test-slow: suite
@@ -67,18 +69,16 @@ versions: environments
 environments: $(VENV)/dev newer-environment
 
 newer-environment:
-	+@$(ON_NEWER) .venv-newer/dev
+	@$(ON_NEWER) .venv-newer/dev
 
-# Today's releases of everything, on both Pythons; where all passes, these are installed from now on.
+# Today's releases of everything, on both Pythons; where all passes, they are installed from now on.
 newest:
-	@rm -rf .venv-newest
-	@$(MAKE) --no-print-directory freeze VENV=.venv-newest CONSTRAINTS=
-	@rm -rf .venv-newest
-	@$(MAKE) --no-print-directory freeze VENV=.venv-newest CONSTRAINTS= PYTHON="$(or $(NEWER),false)"
-
-freeze: suite
-	@$(BIN)/pip freeze --all --exclude-editable | sed -n 's/+cpu$$//; /^pip==/!p' \
-		> constraints/$(VERSION).txt
+	@rm -rf $(NEWEST) $(NEWEST)-newer
+	@failed=0; $(UNPINNED) VENV=$(NEWEST) || failed=1; \
+		$(UNPINNED) VENV=$(NEWEST)-newer PYTHON="$(or $(NEWER),false)" || failed=1; exit $$failed
+	@for venv in $(NEWEST) $(NEWEST)-newer; do \
+		version=$$($$venv/bin/python -c '$(PRINT_VERSION)'); $$venv/bin/pip freeze --all \
+		--exclude-editable | sed -n 's/+cpu$$//; /^pip==/!p' > constraints/$$version.txt; done
 
 bench: $(VENV)/dev
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
