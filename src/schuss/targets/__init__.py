@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from schuss.targets import posteriors
+from schuss.targets import necks, posteriors
 from schuss.targets.funnel import funnel
 from schuss.targets.gaussian import gaussian, icg, icg_rotated, isotropic, scg, scg_bias
 from schuss.targets.mixture import mixture, mog, mog_prior, toy_mog
@@ -32,7 +32,7 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "two-moons": two_moons,
     "double-well": double_well,
     "pinwheel": pinwheel,
-}
+} | necks.NECKS
 
 
 def get(name: str) -> Target:
@@ -61,6 +61,7 @@ __all__ = [
     "mixture",
     "mog",
     "mog_prior",
+    "necks",
     "pinwheel",
     "posteriors",
     "quartic",
