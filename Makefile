@@ -26,7 +26,8 @@ UNPINNED = $(MAKE) --no-print-directory suite CONSTRAINTS=
 ON_NEWER = $(MAKE) --no-print-directory VENV=.venv-newer PYTHON="$(or $(NEWER),false)"
 
 .PHONY: demo picture test test-newer test-oldest test-slow test-seeds suite newest versions \
-	environments newer-environment bench bench-posteriors bench-scales bench-evidence lint clean
+	environments newer-environment bench bench-posteriors bench-scales bench-evidence bench-loop \
+	bench-coverage lint clean
 
 demo: $(VENV)/core
 	@$(ONE) $(BIN)/schuss demo --out out/demo.png
