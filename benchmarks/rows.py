@@ -3,6 +3,7 @@
 import json
 import pathlib
 import time
+from typing import Any
 
 from schuss.whole_file import replacing
 
@@ -19,10 +20,10 @@ class Rows:
         """What a row is the only one of."""
         return tuple(row[name] for name in self.keys)
 
-    def has(self, wanted, commit):
-        """Whether there is a row like `wanted` that was made at `commit`."""
+    def has(self, wanted, commit, retry=False):
+        """Whether there is a row like `wanted` of `commit`, and where `retry`, one that ended."""
         found = self.found.get(self.key(wanted))
-        return found is not None and found["commit"] == commit
+        return found is not None and found["commit"] == commit and not (retry and "error" in found)
 
     def add(self, row):
         """Put a row in, in the place of an older one, and write the file."""
@@ -37,7 +38,7 @@ class Rows:
             draft.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
-def rounded(value, digits=5):
+def rounded(value, digits: int = 5) -> Any:
     """Floats of a nest to so many significant digits, and None for what isn't a number."""
     if isinstance(value, dict):
         return {key: rounded(part, digits) for key, part in value.items()}
