@@ -8,8 +8,11 @@ For ten posteriors and many seeds, `sample(ess=200)` and `sample(ess=400)`, and 
 
     mean      m ± 1.96 s/√S,                 S the ESS of x
     variance  s² ± 1.96 sd((x − m)²)/√S,     S the ESS of (x − m)²
-    quantile  order statistics at the .025 and .975 quantiles of Beta(Sp + 1, S(1 − p) + 1),
-              S the ESS of the indicator (Vehtari et al. 2021), p = .05 and .95
+    quantile  empirical quantiles at p ± 1.96 √(p (1 − p)/S),  S the ESS of the indicator
+
+for p = .05 and .95. The last has order statistics as its ends; those of Vehtari et al. (2021), at
+quantiles of Beta(Sp + 1, S(1 − p) + 1), cover .93 with 200 independent draws and .94 with 400,
+where these cover .956 and .952. Those of the variance cover .935 and .943 there on a normal.
 
 The share that covers the truth should be .95. Seeds are independent, coordinates aren't: errors
 are over seeds. "All" weighs posteriors equally. All seeds run in one process, which compiles once.
@@ -149,12 +152,10 @@ def intervals(column):
     found = {"mean": (mean - half, mean + half)}
     half = z * square.std() / np.sqrt(max(ess(square, "mean"), 1.0))
     found["variance"] = (square.mean() - half, square.mean() + half)
-    ordered = np.sort(column, axis=None)
     for key, p in PROBABILITIES.items():
         size = max(ess((column <= np.quantile(column, p)).astype(float), "mean"), 1.0)
-        ends = stats.beta.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], size * p + 1, size * (1 - p) + 1)
-        at = np.clip(np.round(ends * ordered.size).astype(int), 0, ordered.size - 1)
-        found[key] = (ordered[at[0]], ordered[at[1]])
+        ends = np.clip(p + np.array([-z, z]) * np.sqrt(p * (1 - p) / size), 0, 1)
+        found[key] = tuple(np.quantile(column, ends, method="hazen"))
     return found
 
 

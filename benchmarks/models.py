@@ -52,9 +52,10 @@ def _spread(logdensity: Callable, centre: dict, wide: float | dict, known: dict 
     return Model(lambda x: logdensity(named(x)), starts, flat(known or centre))
 
 
-def _uniform(logdensity: Callable, centre: dict) -> Model:
+def _uniform(logdensity: Callable, known: dict) -> Model:
     """A model whose chains start uniform in (−2, 2) in every coordinate, as Stan's do."""
-    return _spread(logdensity, {name: np.zeros(np.shape(centre[name])) for name in centre}, 2.0)
+    centre = {name: np.zeros(np.shape(value)) for name, value in known.items()}
+    return _spread(logdensity, centre, 2.0, known)
 
 
 def _normal(x, mean: Any = 0.0, sd: Any = 1.0):
@@ -230,8 +231,7 @@ def arma() -> Model:
         prior += _normal(p["theta"], 0.0, 2.0) + _half_cauchy(p["log_sigma"], 2.5)
         return prior + _normal(errors, 0.0, jnp.exp(p["log_sigma"]))
 
-    zero = np.zeros(())
-    return _uniform(logdensity, {"mu": zero, "phi": zero, "theta": zero, "log_sigma": zero})
+    return _uniform(logdensity, {"mu": 0.0, "phi": 0.95, "theta": -0.2, "log_sigma": 0.0})
 
 
 def garch() -> Model:
