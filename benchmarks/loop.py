@@ -66,7 +66,7 @@ def machine():
 
 
 def measure(version, commit, name, seed, ask, limit):
-    """The row of one run; a process that doesn't come back is ended after 10 × `limit` seconds."""
+    """The row of one run; a process that doesn't come back is ended after 30 × `limit` seconds."""
     src = versions.source(version, commit)
     row = {"version": version, "commit": versions.label(version, commit), "target": name}
     row |= {"seed": seed, "ask": ask}
@@ -80,13 +80,13 @@ def measure(version, commit, name, seed, ask, limit):
                 cwd=cache,
                 capture_output=True,
                 text=True,
-                timeout=10 * limit,
+                timeout=30 * limit,
             )
             lines = done.stdout.strip().split("\n")
             found = json.loads(lines[-1]) if done.returncode == 0 else None
             error = done.stderr.strip().split("\n")[-1][:300]
         except subprocess.TimeoutExpired:
-            found, error = None, f"no end after {10 * limit:.0f} s"
+            found, error = None, f"no end after {30 * limit:.0f} s"
     row |= rounded({"error": error} if found is None else found)
     row |= {"wall_seconds": round(time.monotonic() - begun, 2)} | machine()
     return row | {"date": datetime.date.today().isoformat()}
@@ -378,6 +378,7 @@ def references(given):
     for name in given.models or MODELS:
         print(name, flush=True)
         begun = time.process_time()
+        jax.clear_caches()
         x, gradients = nuts(MODELS[name](), 2626)
         found, rhat, smallest, square = moments(x)
         seconds = time.process_time() - begun
