@@ -219,7 +219,7 @@ def report(path):
     from rich.console import Console
     from rich.table import Table
 
-    lines = json.loads(path.read_text())["table"] if path.exists() else []
+    lines = summary(json.loads(path.read_text())["runs"]) if path.exists() else []
     console = Console(width=140)
     for version, ask in dict.fromkeys((line["version"], line["ask"]) for line in lines):
         table = Table(title=f"{version}, {ask}: share of 95 % intervals that cover the truth")

@@ -32,7 +32,7 @@ import time
 import numpy as np
 import versions
 from models import MODELS
-from one_run import REFERENCES
+from one_run import REFERENCES, TAIL
 from rows import Rows, rounded, until
 
 from schuss.targets import TARGETS, get, posteriors
@@ -42,6 +42,9 @@ RESULTS = HERE / "results" / "loop.json"
 KEYS = ("version", "target", "seed", "ask")
 WRONG = 5.0
 """Standard errors beyond which an estimate is wrong."""
+
+TAILS = ("low", "high")
+"""Of a parent, each with a mass of `TAIL`."""
 
 
 def names():
@@ -164,6 +167,14 @@ def neck_right(row):
     return all(abs(parent[key]) <= WRONG for parent in row["parents"] for key in keys)
 
 
+def neck_right_by_smallest(row):
+    """The same with the smallest ESS that the run itself gives, which is milder."""
+    masses = [parent[side] for parent in row["parents"] for side in TAILS]
+    errors = [(mass - TAIL) / np.sqrt(TAIL * (1 - TAIL)) for mass in masses]
+    errors += [(parent["square"] - 1) / np.sqrt(2) for parent in row["parents"]]
+    return max(map(abs, errors)) * np.sqrt(row["ess_said"] or 0.0) <= WRONG
+
+
 def clean(row):
     """Whether the run gave draws and its verdict has nothing against them."""
     return bool(row.get("converged"))
@@ -247,6 +258,7 @@ def summary(rows):
                 "right_and_clean": sum(map(neck_right, told)),
                 "flagged": len(bent) - len(told),
                 "clean_and_off": len(told) - sum(map(neck_right, told)),
+                "clean_and_off_by_smallest": len(told) - sum(map(neck_right_by_smallest, told)),
             }
         ratios = [line["ratio"] for line in each]
         total["ratio"] = {
@@ -271,7 +283,7 @@ def report(path):
         return f"{side[key]}/{side['seeds']}" if side["seeds"] else "–"
 
     console = Console(width=170)
-    lines = json.loads(path.read_text())["table"] if path.exists() else []
+    lines = summary(json.loads(path.read_text())["runs"]) if path.exists() else []
     for ask in dict.fromkeys(line["ask"] for line in lines):
         heads = ("target", "clean", "", "gradients", "", "ratio", "CPU s", "", "ratio")
         heads += ("ESS", "", "per gradient", "b²max", "")
@@ -314,7 +326,8 @@ def report(path):
                 f"{version} ({commits or 'none'}): {share(side)} clean, {side['failed']} failed, "
                 f"{side['false_alarms']} false alarms, {side['clean_and_wrong']} clean and wrong; "
                 f"necks: {bent['right_and_clean']} right and clean, {bent['flagged']} flagged, "
-                f"{bent['clean_and_off']} clean and off"
+                f"{bent['clean_and_off']} clean and off "
+                f"({bent['clean_and_off_by_smallest']} by the run's smallest ESS)"
             )
 
 
