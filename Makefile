@@ -93,6 +93,12 @@ bench-scales: $(VENV)/dev
 bench-evidence: $(VENV)/peers
 	@$(ONE) $(BIN)/python benchmarks/evidence.py
 
+bench-loop: $(VENV)/dev
+	@$(ONE) $(BIN)/python benchmarks/loop.py run
+
+bench-coverage: $(VENV)/dev
+	@$(ONE) $(BIN)/python benchmarks/coverage_at_stop.py
+
 lint: $(VENV)/dev
 	@$(BIN)/ruff check -q
 	@$(BIN)/ruff format -q --check
