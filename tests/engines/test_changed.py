@@ -1,6 +1,7 @@
 """A function is sampled as it is when it is handed over, whatever was compiled for it before."""
 
 import gc
+import itertools
 import subprocess
 import sys
 import warnings
@@ -170,8 +171,14 @@ def follow(call, logdensity, init=START, engine="jax"):
         return call(logdensity, init, engine)
 
 
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("kind", [Method, Global, InPlace, Batch, Number, Module])
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [
+        *itertools.product([Method, Global, InPlace, Module], CALLS),
+        (Batch, trajectory),
+        (Number, trajectory),
+    ],
+)
 def test_what_has_changed_since(kind, call):
     case, engine = kind(), "torch" if kind is Module else "jax"
     for value in (0.0, 3.0):
