@@ -17,6 +17,7 @@ def exact_start(target, chains, seed=0):
     return target.sample(np.random.default_rng(seed), chains)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize(
     ("target", "low", "high"),
     [
@@ -33,6 +34,7 @@ def test_where_the_flow_is_chaotic(target, low, high):
     assert low < lyapunov(target, init=exact_start(target, 64), sampler=FLOW).mean() < high
 
 
+@pytest.mark.statistics
 def test_agrees_with_the_variational_equations():
     """The ODE and its tangent by RK4 and forward-mode autodiff; both means to 5 sigma (10 %)."""
     target, chains = targets.quartic(10), 64
