@@ -14,7 +14,7 @@ VERSION := $(shell $(firstword $(wildcard $(BIN)/python) $(PYTHON)) -c '$(PRINT_
 # The releases that are installed; empty, those that are the newest.
 CONSTRAINTS ?= $(wildcard constraints/$(VERSION).txt)
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
-	$(BIN)/pip install -qq --disable-pip-version-check
+	$(BIN)/pip install -qq --no-compile --disable-pip-version-check
 # Small batches: one thread a process is faster than several that wait for each other.
 ONE := OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu MPLBACKEND=agg
 # Workers begin at different places of the list, so that most files have one worker, and what a file
