@@ -1,14 +1,11 @@
 """Chains that start as noise around a colour: of the colours of the data, also after a load."""
 
-import json
-
 import pytest
 import torch
 from torch import nn
 
 import schuss
 from schuss import ebm
-from schuss.ebm import checkpoint
 from schuss.ebm.saved import samples
 
 from .images import stripes
@@ -81,22 +78,16 @@ def test_grey_images_have_a_brightness():
 
 
 def test_a_resumed_run_starts_from_the_colours_it_was_saved_with(tmp_path):
-    """And from those of CIFAR-10 where a checkpoint of an older version holds none."""
-    first = run(images().clamp(-3, 3), folder=tmp_path)
+    """Data given as a function may be others by then."""
+    examples = images().clamp(-3, 3)
+    first = run(lambda n, generator: examples[:n], folder=tmp_path)
     first.fit(2)
     first.save()
     want = first.from_noise(5, rounds=0)
-    again = run(-images().clamp(-3, 3))
+    again = run(lambda n, generator: -examples[:n])
     assert not torch.equal(again.from_noise(5, rounds=0), want)
     again.resume(tmp_path)
     assert torch.equal(again.from_noise(5, rounds=0), want)
-    state = checkpoint.latest(tmp_path) / checkpoint.STATE
-    tensors, meta = checkpoint.read(state)
-    assert json.dumps(meta["colours"])
-    del meta["colours"]
-    checkpoint.write(state, tensors, meta)
-    old = again.resume(tmp_path).from_noise(4000, rounds=0)
-    assert float(old.mean((2, 3)).mean(0).abs().max()) < 0.15
 
 
 CONFIG = {
