@@ -67,6 +67,8 @@ class Kernel(NamedTuple):
     windowed: bool = False  # log-weights are relative to their window, which `complete` ends
     trusting: Any = None  # the same without its guards against numbers that aren't finite, where
     # there is one: for loops that look for them once, at the end
+    before: Any = None  # (xp, state, params) → x, where a step evaluates its gradient if it has one
+    # only: `step` may then be handed an energy and gradient that were evaluated outside
 
 
 def select(xp, chosen, yes, no):

@@ -133,6 +133,11 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
         )
         return new, info
 
+    def before(xp, state: State, params: Params):
+        """x + h u after the first kick: where a leapfrog step evaluates its gradient."""
+        h = xp.exp(state.scale) * params.step_size if local else params.step_size
+        return dynamics.drift(xp, state.to_x, state.to_u, h)
+
     def observe(xp, state: State, params: Params) -> Seen:
         """Every lookahead begins with |v| = 1."""
         return Seen(state.x, state.u, xp.zeros_like(state.r), state.energy, state.energy)
@@ -147,6 +152,7 @@ def kernel(dynamics: Dynamics, integrator: Integrator, *, local: bool = False) -
         coarse=dynamics is ESH,
         uniforms=2 if local else 1,
         gradients=integrator.gradients,
+        before=before if integrator.drifts == (1.0,) else None,
     )
 
 

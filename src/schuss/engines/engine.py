@@ -5,9 +5,11 @@ import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from schuss.coordinates import potential, through, to_x
 from schuss.core.collect import Collection
-from schuss.core.kernel import Info, Kernel, Noise, Seen
+from schuss.core.kernel import Info, Kernel, Noise, Seen, select
 
 
 class Record(NamedTuple):
@@ -32,13 +34,16 @@ class Job(NamedTuple):
     params: Any
     source: Any
     frames: tuple = ()  # coordinates between the kernel and the energy
+    temperature: Any = None  # T of e^(−E/T), a number; None for 1
 
 
 class Engine(Protocol):
-    """NumPy, JAX or PyTorch behind eight methods; `xp` is the namespace of the core."""
+    """NumPy, JAX or PyTorch behind some methods; `xp` is the namespace of the core."""
 
     name: str
     xp: Any
+    compiles: bool  # whether there is a loop that is compiled with the energy in it
+    accelerator: bool  # whether a call costs more than what is done in it
 
     def asarray(self, value, like=None) -> Any:
         """An array of this library, with the dtype and device of `like`."""
@@ -79,6 +84,22 @@ class Engine(Protocol):
         self, job: Job, state, kept, first: int, count: int, collection: Collection
     ) -> tuple[Any, Any, Kept]:
         """Make `count` steps after step `first`: the state, the source and what was kept."""
+        ...
+
+    def evaluate(self, grad_fn, x) -> tuple[Any, Any]:
+        """Energies and gradients at x (chains, dim)."""
+        ...
+
+    def ahead(self, job: Job, state) -> Any:
+        """Where the next step evaluates the energy, of a kernel with `before`."""
+        ...
+
+    def finish_step(self, job: Job, state, t: int, energy, g, moving) -> tuple[Any, Any, Any, Any]:
+        """The rest of step t: the state, the place of the next, its outcome and the source."""
+        ...
+
+    def fused(self, job: Job, state, first: int, count: int, moving) -> tuple[Any, Any, "Step"]:
+        """`walk` as one loop with the energy in it, where the engine `compiles`."""
         ...
 
 
@@ -128,10 +149,81 @@ def held(xp, job: Job, state, info: Info) -> Record:
     return Record(state.held, Outcome(*info[1:]))
 
 
+def tempered(grad_fn: Callable, temperature) -> Callable:
+    """E/T and ∇E/T."""
+    if temperature is None:
+        return grad_fn
+
+    def divided(x):
+        energy, g = grad_fn(x)
+        return energy / temperature, g / temperature
+
+    return divided
+
+
 def step(xp, job: Job, state, noise, around: Callable = lambda grad_fn: grad_fn):
     """One step of the kernel on the energy in its own coordinates, with something `around` it."""
-    grad_fn = around(through(xp, job.grad_fn, job.frames))
+    grad_fn = around(through(xp, tempered(job.grad_fn, job.temperature), job.frames))
     return job.kernel.step(xp, grad_fn, state, noise, job.params)
+
+
+class Step(NamedTuple):
+    """A step as the user's coordinates show it: where it evaluated the energy, and what came of it.
+
+    A chain whose step `moved` it is at x from there on.
+    """
+
+    x: Any  # (chains, dim)
+    energy: Any  # (chains,), of the target, whatever the temperature
+    g: Any
+    error: Any  # change of the conserved quantity over the proposal so far
+    acceptance: Any  # probability of the first try of a transition, nan for others
+    moved: Any  # (chains,) bool
+    complete: Any  # whether a transition ended here
+
+    @classmethod
+    def stacked(cls, x, energy, g, outcome) -> "Step":
+        """From rows with time first, `outcome` (n, 4, chains) as `finish_step` gives it."""
+        error, acceptance, moved, complete = np.moveaxis(outcome, 1, 0)
+        return cls(x, energy, g, error, acceptance, moved > 0, complete > 0)
+
+
+def ahead(xp, job: Job, state):
+    """Where the next step of a kernel with `before` evaluates the energy, in x."""
+    return to_x(xp, job.frames, job.kernel.before(xp, state, job.params))
+
+
+def finish_step(xp, job: Job, state, noise, energy, g, moving):
+    """A step whose energy and gradient were evaluated outside, at `ahead`; the next such place.
+
+    Chains that aren't `moving` stay as they are. Also Step's last four fields, (4, chains).
+    """
+    known = job._replace(grad_fn=lambda x: (energy, g))
+    new, info = step(xp, known, state, noise)
+    new = select(xp, moving, new, state)
+    moved = moving & xp.any(new.x != state.x, axis=-1)
+    outcome = (info.energy_error, info.acceptance, moved, moving & info.complete)
+    outcome = xp.stack([xp.astype(part, energy.dtype) for part in outcome])
+    return new, ahead(xp, job, new), outcome
+
+
+def walk(engine, job: Job, state, first: int, count: int, moving) -> tuple[Any, Any, Step]:
+    """`count` steps after step `first`, each a call of the gradient and a call of the kernel.
+
+    The state, the source of noise, and all Steps on the host, time first.
+    """
+    x, source, rows = engine.ahead(job, state), job.source, []
+    for t in range(first + 1, first + count + 1):
+        energy, g = engine.evaluate(job.grad_fn, x)
+        state, there, outcome, source = engine.finish_step(
+            job._replace(source=source), state, t, energy, g, moving
+        )
+        rows.append((x, energy, g, outcome))
+        x = there
+    x, energy, g, outcome = (
+        np.stack([engine.to_numpy(part) for part in parts]) for parts in zip(*rows, strict=True)
+    )
+    return state, source, Step.stacked(x, energy, g, outcome)
 
 
 def begin(xp, job: Job, z, noise, velocity):

@@ -16,10 +16,13 @@ from schuss.engines.compiling import apart, compiled
 from schuss.engines.engine import (
     Job,
     NoNumber,
+    Step,
+    ahead,
     argument,
     begin,
     check_per_chain,
     collected,
+    finish_step,
     flat,
     hashable,
     injected,
@@ -83,7 +86,13 @@ class Jax:
 
     devices: int | None = None
     name = "jax"
+    compiles = True
     xp = jnp
+
+    @property
+    def accelerator(self) -> bool:
+        """Whether there is one."""
+        return jax.default_backend() != "cpu"
 
     def asarray(self, value, like=None):
         """An array with the dtype of `like`."""
@@ -117,7 +126,7 @@ class Jax:
         """The state at step 0, its chains shared out among the devices."""
         with precision(z.dtype):
             return loops(job.grad_fn).start(
-                job.kernel, *_varying(job), spread(z, self.devices), velocity
+                job.kernel, _varying(job), spread(z, self.devices), velocity
             )
 
     def record(self, job: Job, state, first, count, every, show=None, room=None):
@@ -130,7 +139,7 @@ class Jax:
                 show or told,
                 room,
                 single,
-                *_varying(job),
+                _varying(job),
                 state,
                 np.int32(first),
                 np.int32(count),
@@ -140,15 +149,45 @@ class Jax:
             record = jax.tree.map(lambda rows: np.asarray(rows)[:count], record)
         return state, job.source, record
 
+    def evaluate(self, grad_fn, x):
+        """Energies and gradients at x: the only call that compiles the energy."""
+        with precision(x.dtype):
+            return loops(grad_fn).evaluate(x)
+
+    def ahead(self, job: Job, state):
+        """Where the next step evaluates the energy."""
+        with precision(state.x.dtype):
+            return stepwise()[0](job.kernel, _varying(job), state)
+
+    def finish_step(self, job: Job, state, t, energy, g, moving):
+        """One compiled call, in which the energy isn't."""
+        with precision(state.x.dtype):
+            finish = stepwise()[1]
+            parts = finish(job.kernel, _varying(job), state, np.int32(t), energy, g, moving)
+        return *parts, job.source
+
+    def fused(self, job: Job, state, first, count, moving):
+        """`walk` as one compiled loop with the energy in it: dear to compile, cheap to run."""
+        with precision(state.x.dtype):
+            bounds = np.int32(first), np.int32(count)
+            fused = loops(job.grad_fn).fused
+            state, rows = fused(job.kernel, _room(count), _varying(job), state, *bounds, moving)
+        return state, job.source, Step.stacked(*(np.asarray(part)[:count] for part in rows))
+
     def collect(self, job: Job, state, kept, first, count, collection):
         """One loop whose length is data."""
         with precision(state.x.dtype):
             gathered = collected(jnp, job, state, kept, collection)
             bounds = np.int32(first + 1), np.int32(first + count + 1)
             state, gathered = loops(job.grad_fn).collect(
-                job.kernel, collection, *_varying(job), state, gathered, *bounds
+                job.kernel, collection, _varying(job), state, gathered, *bounds
             )
             return state, job.source, keep(jnp, job, state, gathered)
+
+
+def _room(count: int) -> int:
+    """Rows that a fused loop has room for: few sizes, few compilations."""
+    return 1 << max(count - 1, 1).bit_length()
 
 
 def precision(dtype):
@@ -168,8 +207,10 @@ def spread(x, most: int | None = None):
 class Loops(NamedTuple):
     """The loops of one energy, each compiled for every kernel and shape that it is called with."""
 
+    evaluate: Any
     start: Any
     record: Any
+    fused: Any
     collect: Any
 
 
@@ -179,12 +220,22 @@ def loops(grad_fn) -> Loops:
 
     They are made at the first call, when a process may have joined others and backends may start.
     """
-    start, record, collect = (functools.partial(f, grad_fn) for f in (_start, _record, _collect))
+    start, record, fused, collect = (
+        functools.partial(f, grad_fn) for f in (_start, _record, _fused, _collect)
+    )
     return Loops(
+        compiled(lambda x: grad_fn(x)),
         compiled(start, "kernel"),
         compiled(record, "kernel", "show", "room", "single"),
+        compiled(fused, "kernel", "room"),
         compiled(collect, "kernel", "collection"),
     )
+
+
+@functools.cache
+def stepwise() -> tuple[Any, Any]:
+    """`ahead` and `finish_step`, compiled: they know no energy, and serve all of them."""
+    return compiled(_ahead, "kernel"), compiled(_finish_step, "kernel")
 
 
 @functools.lru_cache(maxsize=MOST)
@@ -253,7 +304,7 @@ def _failed(name, one, batch, alone, first, second):
 
 
 def _varying(job):
-    return job.params, job.source, job.frames
+    return job.params, job.source, job.frames, job.temperature
 
 
 def _noise(job, z, t, starting=False):
@@ -275,15 +326,44 @@ def _noise(job, z, t, starting=False):
     return Noise(normal, uniform)
 
 
-def _start(grad_fn, kernel, params, source, frames, z, velocity):
-    job = Job(kernel, grad_fn, params, source, frames)
+def _ahead(kernel, varying, state):
+    return ahead(jnp, Job(kernel, None, *varying), state)
+
+
+def _finish_step(kernel, varying, state, t, energy, g, moving):
+    job = Job(kernel, None, *varying)
+    return finish_step(jnp, job, state, _noise(job, state.x, t), energy, g, moving)
+
+
+def _fused(grad_fn, kernel, room, varying, state, first, count, moving):
+    job = Job(kernel, grad_fn, *varying)
+
+    def advance(k, state, x):
+        noise = _noise(job, state.x, first + k + 1)
+        energy, g = apart(grad_fn, k >= 0)(x)
+        state, there, outcome = finish_step(jnp, job, state, noise, energy, g, moving)
+        return state, there, (x, energy, g, outcome)
+
+    def body(k, carry):
+        state, x, rows = carry
+        state, x, row = advance(k, state, x)
+        write = functools.partial(jax.lax.dynamic_update_index_in_dim, index=k, axis=0)
+        return state, x, jax.tree.map(write, rows, row)
+
+    x = ahead(jnp, job, state)
+    _, _, row = jax.eval_shape(advance, np.int32(0), state, x)
+    rows = jax.tree.map(lambda one: jnp.zeros((room, *one.shape), one.dtype), row)
+    state, _, rows = jax.lax.fori_loop(0, count, body, (state, x, rows))
+    return state, rows
+
+
+def _start(grad_fn, kernel, varying, z, velocity):
+    job = Job(kernel, grad_fn, *varying)
     return begin(jnp, job, z, _noise(job, z, 0, starting=True), velocity)
 
 
-def _record(
-    grad_fn, kernel, show, room, single, params, source, frames, state, first, count, every
-):
-    job = Job(kernel, grad_fn, params, source, frames)
+def _record(grad_fn, kernel, show, room, single, varying, state, first, count, every):
+    job = Job(kernel, grad_fn, *varying)
 
     def advance(t, carry):
         state, _ = carry
@@ -307,14 +387,14 @@ def _record(
     return jax.lax.fori_loop(0, count, body, (state, rows))
 
 
-def _collect(grad_fn, kernel, collection, params, source, frames, state, gathered, lower, upper):
-    job = Job(kernel, grad_fn, params, source, frames)
+def _collect(grad_fn, kernel, collection, varying, state, gathered, lower, upper):
+    job = Job(kernel, grad_fn, *varying)
 
     def body(t, carry):
         state, gathered = carry
         uniform = None
         if collection.uniforms:
-            key = jax.random.fold_in(jax.random.fold_in(source, t), 2)
+            key = jax.random.fold_in(jax.random.fold_in(job.source, t), 2)
             uniform = jax.random.uniform(key, (len(state.x),), state.x.dtype)
         noise, around = _noise(job, state.x, t), lambda f: apart(f, t >= 0)
         return tick(jnp, job, collection, state, gathered, noise, uniform, around)

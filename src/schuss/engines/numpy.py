@@ -8,8 +8,10 @@ from schuss.arguments import pair
 from schuss.core.kernel import Noise
 from schuss.engines.engine import (
     Job,
+    ahead,
     begin,
     collected,
+    finish_step,
     flat,
     injected,
     keep,
@@ -25,6 +27,7 @@ class Numpy:
     """Plain loops. There is no autodiff: it wants functions that return value and gradient."""
 
     name = "numpy"
+    compiles = accelerator = False
     xp = np
 
     def asarray(self, value, like=None):
@@ -87,6 +90,21 @@ class Numpy:
                 if (t - first) % every == 0:
                     rows.append(show(np, job, state, info))
         return state, job.source, stacked(np.stack, rows)
+
+    def evaluate(self, grad_fn, x):
+        """Energies and gradients at x."""
+        with np.errstate(all="ignore"):
+            return grad_fn(x)
+
+    def ahead(self, job: Job, state):
+        """Where the next step evaluates the energy."""
+        return ahead(np, job, state)
+
+    def finish_step(self, job: Job, state, t, energy, g, moving):
+        """The rest of the step."""
+        with np.errstate(all="ignore"):
+            noise = _noise(job, state.x, t)
+            return *finish_step(np, job, state, noise, energy, g, moving), job.source
 
     def collect(self, job: Job, state, kept, first, count, collection):
         """Loop and forget."""

@@ -15,10 +15,12 @@ from schuss.core.kernel import Noise, finite
 from schuss.engines.cuda_graph import Graph, copy_into, leaves, rebuild
 from schuss.engines.engine import (
     Job,
+    ahead,
     argument,
     begin,
     check_per_chain,
     collected,
+    finish_step,
     hashable,
     injected,
     keep,
@@ -113,6 +115,7 @@ class Torch:
     compile: bool = False
     gradient_dtype: torch.dtype | None = None
     name = "torch"
+    compiles = accelerator = False
     xp = xp
 
     def asarray(self, value, like=None):
@@ -159,6 +162,23 @@ class Torch:
                     shown = show(xp, job, state, info)
                     rows.append([rebuild(torch.Tensor.cpu, part) for part in shown])
         return state, source, stacked(torch.stack, rows)
+
+    def evaluate(self, grad_fn, x):
+        """Energies and gradients at x."""
+        with evaluation(grad_fn.energy, cache=not self.compile), torch.no_grad():
+            return grad_fn(x)
+
+    def ahead(self, job: Job, state):
+        """Where the next step evaluates the energy."""
+        return ahead(xp, job, state)
+
+    def finish_step(self, job: Job, state, t, energy, g, moving):
+        """The rest of the step."""
+        source = _fork(job.source)
+        noise = _noise(job, source, state.x, t)
+        moving = torch.as_tensor(moving, device=state.x.device)
+        with torch.no_grad():
+            return *finish_step(xp, job, state, noise, energy, g, moving), source
 
     def collect(self, job: Job, state, kept, first, count, collection):
         """Loop and forget; nothing in the loop waits for the device."""
