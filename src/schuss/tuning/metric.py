@@ -27,6 +27,9 @@ NO_FORCE = 1e-20
 DENSEST = 200
 """Up to this dimension directions are looked for in the full space."""
 
+MAX_ROWS = 512
+"""Draws that show the leading directions beyond it."""
+
 LEAST_KINSHIP = 1e-9
 """So that after any number of changes there is something left to compare."""
 
@@ -70,10 +73,33 @@ def fit(x: np.ndarray, g: np.ndarray, effective: float) -> Metric:
     dim = len(scale)
     if dim > DENSEST:
         return Diagonal(scale)
+    return _outstanding(scale, x / scale, g * scale, effective)
+
+
+def fit_many(x: np.ndarray, g: np.ndarray, effective: float) -> Metric:
+    """The metric of more than `DENSEST` dimensions: its own directions are the leading ones.
+
+    As in nutpie, those in which draws and gradients vary most. On a Gaussian the gradients are a
+    linear function of the draws, so that directions which stand out by the scatter of few draws are
+    told from wide ones by the two together.
+    """
+    scale = scales(x, g)
+    x, g = x / scale, g * scale
+    # What stands out is in the variance of every coordinate: the rest shows the others' scales.
+    basis = _leading(x, g)
+    rest = scales(x - x @ basis @ basis.T, g - g @ basis @ basis.T)
+    scale, x, g = scale * rest, x / rest, g * rest
+    return _outstanding(scale, x, g, effective, _leading(x, g))
+
+
+def _outstanding(scale, x, g, effective, basis=None) -> Metric:
+    """Scales, and the directions of scaled draws and gradients, in a basis, that go beyond them."""
+    if basis is not None:
+        x, g = x @ basis, g @ basis
     shrunk = effective / (effective + 2)
-    identity = np.eye(dim)
-    a = shrunk * np.cov(x / scale, rowvar=False) + (1 - shrunk) * identity
-    b = shrunk * np.cov(g * scale, rowvar=False) + (1 - shrunk) * identity
+    identity = np.eye(x.shape[1])
+    a = shrunk * np.cov(x, rowvar=False) + (1 - shrunk) * identity
+    b = shrunk * np.cov(g, rowvar=False) + (1 - shrunk) * identity
     try:
         values, vectors = np.linalg.eigh(_between(a, b))
     except np.linalg.LinAlgError:  # what runs away has no covariance
@@ -81,7 +107,8 @@ def fit(x: np.ndarray, g: np.ndarray, effective: float) -> Metric:
     keep = (values < 0.5) | (values > 2)
     if not keep.any() or not np.isfinite(values).all():
         return scaled(scale)
-    return _padded(scale, vectors[:, keep], np.sqrt(values[keep]) - 1)
+    vectors = vectors[:, keep] if basis is None else basis @ vectors[:, keep]
+    return _padded(scale, vectors, np.sqrt(values[keep]) - 1)
 
 
 def in_loops(frame: Metric) -> Diagonal | LowRank | Dense:
@@ -124,6 +151,18 @@ def kinship(before: Metric, now: Metric) -> float:
 def rank(frame: Metric) -> int:
     """Directions of the metric's own."""
     return int(np.count_nonzero(frame.stretch)) if isinstance(frame, LowRank) else 0
+
+
+def _leading(x: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """An orthonormal basis (dim, k) of the directions in which draws and gradients vary most."""
+    every = -(-len(x) // MAX_ROWS)
+    found = []
+    for values in (x[::every], g[::every]):
+        centred = values - values.mean(axis=0)
+        _, left = np.linalg.eigh(centred @ centred.T)
+        found.append(centred.T @ left[:, -(RANKS[0] // 2) :])
+    basis, _ = np.linalg.qr(np.concatenate(found, axis=1))
+    return basis
 
 
 def _between(a, b):
