@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 import versions
-from one_run import ess, wish
+from one_run import ess, sampler, wish
 from rows import Rows, rounded, until
 from scipy import stats
 from scipy.interpolate import CubicSpline
@@ -165,7 +165,7 @@ def measure(name, seed, ask):
     asked: dict[str, Any] = wish(ask)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", schuss.NotConverged)
-        post = schuss.sample(POSTERIORS[name](), seed=seed, progress=False, **asked)
+        post = sampler()(POSTERIORS[name](), seed=seed, progress=False, **asked)
     seconds = time.process_time() - begun
     x = np.asarray(post.x, float)
     covered = collections.Counter()

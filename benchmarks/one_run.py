@@ -55,6 +55,15 @@ def wish(ask):
     return {key: int(value)}
 
 
+def sampler():
+    """The run as one loop where the version has it, else `schuss.sample`."""
+    try:
+        from schuss.sampling.loop import sample
+    except ImportError:
+        from schuss import sample
+    return sample
+
+
 def call(arguments, limit):
     """The posterior, or the error; interrupted after `limit` CPU seconds."""
     import schuss
@@ -67,7 +76,7 @@ def call(arguments, limit):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", schuss.NotConverged)
-            return schuss.sample(**arguments, progress=False), None
+            return sampler()(**arguments, progress=False), None
     except (Exception, KeyboardInterrupt) as error:
         return None, f"{type(error).__name__}: {error}"[:300]
     finally:

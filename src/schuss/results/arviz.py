@@ -80,6 +80,8 @@ def _statistics(post: "Posterior") -> dict[str, np.ndarray]:
         diverging = ~(found["energy_error"] < DIVERGED)
     if stats.acceptance is not None:
         found["acceptance_rate"] = np.asarray(stats.acceptance)
+    if stats.adapting is not None:
+        found["adapting"] = np.asarray(stats.adapting)
     return found | {"diverging": diverging}
 
 

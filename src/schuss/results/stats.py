@@ -27,6 +27,7 @@ class Stats:
     energy: np.ndarray  # E at each draw, up to a constant, in the precision of the run
     energy_error: np.ndarray | None = None  # change of W over the step or the proposal
     acceptance: np.ndarray | None = None  # nan where undecided; None for unadjusted sampling
+    adapting: np.ndarray | None = None  # whether parameters were still adapted, bool
     gradient: np.ndarray | None = None  # ∇E at each draw, (chains, draws, dim), flat
     step_size: Any = float("nan")  # a number, or (chains,)
     refresh: float = float("nan")

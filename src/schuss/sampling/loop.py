@@ -1,0 +1,205 @@
+"""`sample` as one loop of windows that are all alike: to become `schuss.sample`."""
+
+import contextlib
+import dataclasses
+import time
+from typing import Any
+
+import numpy as np
+
+from schuss.arguments import a_path, one_of, whole_seed
+from schuss.engines.engine import check_weights
+from schuss.keywords import explained
+from schuss.problem import over_devices
+from schuss.results import Posterior
+from schuss.sampling.checkpoint import saving
+from schuss.sampling.initialise import evaluate
+from schuss.sampling.progress import telling
+from schuss.sampling.question import Question, ask
+from schuss.sampling.report import line
+from schuss.sampling.result import posterior
+from schuss.sampling.run import MAX_ROWS, Plan, monitored, run
+from schuss.sampling.state import RunState
+from schuss.sampling.stopping import Clock, StoppingRule, stopping_rule
+
+REHEARSAL = 1 / 8
+"""The share of a time after which the end of the run is rehearsed, which takes time as well."""
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """A run on its way."""
+
+    question: Question
+    plan: Plan
+    state: RunState
+    rule: StoppingRule
+    clock: Clock
+    keep: str
+
+    @property
+    def phase(self) -> str:
+        """What it is doing."""
+        return self.state.phase
+
+    @property
+    def gradients(self) -> int:
+        """Gradients so far, of all chains and phases."""
+        return self.state.counts.gradients + self.question.spent
+
+    @property
+    def ess(self) -> float:
+        """The smallest effective sample size when it was last assessed."""
+        return self.state.mixing.ess
+
+    @property
+    def rhat(self) -> float:
+        """The largest R-hat when it was last assessed."""
+        return self.state.mixing.rhat
+
+    def posterior(self, *, interrupted: bool = False) -> Posterior:
+        """What the run would give if it ended here."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = posterior(
+                self.question,
+                self.plan,
+                self.state,
+                self.rule,
+                self.clock,
+                keep=self.keep,
+                interrupted=interrupted,
+            )
+            _ = result.verdict
+        return result
+
+
+@explained
+def sample(
+    target: Any = None,
+    *,
+    logdensity: Any = None,
+    energy: Any = None,
+    value_and_grad: Any = None,
+    init: Any = None,
+    draws: int | None = None,
+    ess: float | None = None,
+    seconds: float | None = None,
+    gradients: int | None = None,
+    max_gradients: int | None = None,
+    chains: int | None = None,
+    seed: Any = 0,
+    exact: bool = True,
+    engine: Any = "auto",
+    progress: bool = True,
+    checkpoint: Any = None,
+    devices: int | None = None,
+    keep: str = "draws",
+    thin: int | None = None,
+    callback: Any = None,
+) -> Posterior:
+    """Draw from a target, a model, or e^logdensity = e^(−energy), tuned by itself and exactly.
+
+    target: one of `schuss.targets`, or a model from `schuss.from_pymc`, `schuss.from_numpyro` or
+        `schuss.from_value_and_grad`. Functions are given as `logdensity=` or `energy=` (JAX or
+        PyTorch), or `value_and_grad=` (NumPy; energies and their gradients).
+    init: a point (dim,), which chains start around; a batch (chains, dim); a dict or nest of
+        arrays; or a function (rng, chains) → starts. Targets and models have their own.
+    draws, ess, seconds, gradients: one wish. So many draws of each chain (1000 if nothing is
+        said), an effective sample size for the worst of x, (x − m)² and E, a time, or a number
+        of gradients in all.
+    exact: with False the unadjusted flow is sampled, with a bias that the energy error keeps below
+        the scatter of the estimates.
+    checkpoint: a folder, say "run.zarr": a run that was killed goes on there by the same call.
+    devices: chains are spread over this many devices (all there are, where they divide evenly).
+    keep: "draws", or "moments" for constant memory (a fixed sampler reduces its path at the end).
+    thin: keep every so many-th state.
+    callback: called every now and then with a `View` of the run: its `phase`, `gradients`, `ess`
+        and `rhat`, and its `posterior()` so far.
+    """
+    rule = stopping_rule(draws, ess, seconds, gradients, max_gradients, thin)
+    one_of("keep", keep, ("draws", "moments"))
+    seed = whole_seed(seed)
+    if checkpoint is not None:
+        a_path("checkpoint", checkpoint)
+    one_of("exact", exact, (True, False))
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of a view, got {callback!r}")
+    question = ask(
+        target,
+        energy=energy,
+        logdensity=logdensity,
+        value_and_grad=value_and_grad,
+        init=init,
+        chains=chains,
+        seed=seed,
+        engine=engine,
+    )
+    problem = over_devices(question.problem, devices)
+    question = dataclasses.replace(question, problem=problem)
+    clock, most = Clock(), MAX_ROWS
+    x = _finite_starts(problem)
+    if rule.draws is not None:
+        most = max(MAX_ROWS, rule.draws * (rule.thin or 1))
+    elif rule.ess is not None:
+        most = max(MAX_ROWS, int(8 * rule.ess / len(x)))
+    plan = Plan(problem, seed, exact, most, keep == "moments", monitored(len(x)))
+    settings = {"exact": plan.exact, "keep": keep}
+    with saving(checkpoint, plan, x, settings) as save, telling(progress) as report:
+        result = _followed(question, plan, x, rule, clock, keep, save, report, callback)
+    result.verdict.warn()
+    return result
+
+
+def _followed(question, plan, x, rule, clock, keep, save, report, callback) -> Posterior:
+    """The posterior when the run has come to its end."""
+    view, result, interrupted = None, None, False
+    try:
+        for state in run(plan, x, save.found):
+            view, result = View(question, plan, state, rule, clock, keep), None
+            clock.lap(state.phase)
+            save(state)
+            if callback is not None and callback(view) is True:
+                break
+            report(line(state, rule, clock))
+            if _spent(view):
+                break
+            if rule.enough(state):
+                result = view.posterior()
+                if result.verdict.converged or rule.thin is not None:
+                    break
+    except KeyboardInterrupt:
+        if view is None:
+            raise
+        interrupted, result = True, None
+    assert view is not None
+    return result or view.posterior(interrupted=interrupted)
+
+
+def _spent(view: View) -> bool:
+    """Whether the run has to end now, be it finished or not."""
+    clock, rule = view.clock, view.rule
+    if rule.seconds is not None and not clock.ending and clock.total > REHEARSAL * rule.seconds:
+        begun = time.perf_counter()
+        with contextlib.suppress(ValueError):
+            view.posterior()
+        clock.ending = time.perf_counter() - begun
+    if rule.seconds is not None and clock.total + clock.ending >= rule.seconds:
+        return True
+    return view.gradients >= rule.budget(len(view.state.chains.energy))
+
+
+def _finite_starts(problem) -> np.ndarray:
+    """Starts on the host: a few that aren't finite are moved to others, all of them are refused."""
+    x = np.asarray(problem.engine.to_numpy(problem.x), float)
+    energy, grad = evaluate(problem, x)
+    bad = ~(np.isfinite(energy) & np.isfinite(grad).all(axis=-1))
+    if bad.all():
+        check_weights(problem.engine, problem.grad_fn)
+        raise ValueError(
+            "the energy or its gradient is not finite at the start of any chain; move init to "
+            "where the log-density is finite, and check the model there"
+        )
+    if bad.any():
+        x = x.copy()
+        x[bad] = x[~bad][np.arange(bad.sum()) % (~bad).sum()]
+    return x

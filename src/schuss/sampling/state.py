@@ -1,0 +1,196 @@
+"""What a run knows between two windows: immutable records of arrays in the user's coordinates x.
+
+Three coordinate systems have three letters: x the user's, flat and unconstrained; y the
+reparametrised ones, x = map(y); z the metric's, y = A z, in which the kernel moves.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from schuss.coordinates import Frame
+from schuss.sampling.places import Places
+from schuss.tuning.metric import Metric
+
+
+class KernelParams(NamedTuple):
+    """Parameters of the kernel, in z."""
+
+    step_size: np.ndarray  # ε, (chains,)
+    L: float  # length over which a direction is forgotten
+
+
+class Transform(NamedTuple):
+    """z → y → x: a metric, and a learned map or none."""
+
+    metric: Metric
+    maps: tuple[Frame, ...] = ()
+
+
+class ChainState(NamedTuple):
+    """Where the chains are between two transitions."""
+
+    x: np.ndarray  # (chains, dim)
+    energy: np.ndarray  # (chains,), at temperature 1
+    grad: np.ndarray  # (chains, dim), ∂E/∂x
+    u: np.ndarray  # direction in z, (chains, dim), one more coordinate where dim is 1
+    slice_variable: np.ndarray  # (chains,), in [−1, 1]
+
+
+class Block(NamedTuple):
+    """Draws of one window, in order of time, ragged: a chain has `counts` of them.
+
+    Rows beyond a chain's count repeat its last one.
+    """
+
+    x: np.ndarray  # (n, chains, dim)
+    energy: np.ndarray  # (n, chains)
+    grad: np.ndarray  # (n, chains, dim)
+    error: np.ndarray  # (n, chains): energy error of the transition to each draw
+    acceptance: np.ndarray  # (n, chains): probability of its first try, nan for others
+    counts: np.ndarray  # (chains,)
+    frozen: bool = False  # whether nothing was adapted from there on
+
+
+FIELDS: tuple[str, ...] = ("x", "energy", "grad", "error", "acceptance")
+"""What a block has a row of for each draw."""
+
+
+class Moments(NamedTuple):
+    """Sums of x − origin and of its square over all transitions since the run settled."""
+
+    states: np.ndarray  # (chains,), how many
+    origin: np.ndarray  # (chains, dim)
+    total: np.ndarray
+    squares: np.ndarray
+
+
+class Mixing(NamedTuple):
+    """Convergence of the draws since the run settled: the worst over x, (x − m)² and E."""
+
+    ess: float = 0.0  # the smaller of bulk and tail, ArviZ's
+    rhat: float = float("inf")
+    draws: int = 0  # transitions of each chain that this was found from
+
+
+class Search(NamedTuple):
+    """The search for a map."""
+
+    due: int = 0  # gradients from which on it is tried again
+    changes: int = 0
+
+
+class Facts(NamedTuple):
+    """What only the run knows, lookaheads included: for the verdict."""
+
+    start: np.ndarray  # (dim,), the mean of the starts
+    lowest: float  # energy met so far
+    lowest_x: np.ndarray  # and where
+    visited: Places  # locations visited in burn-in by chains that were restarted, or before cooling
+    restarts: int = 0
+    divergences: int = 0
+    walls: bool = False  # whether a step met an infinite energy
+
+
+class Counts(NamedTuple):
+    """What a run has taken."""
+
+    gradients: int = 0  # of all chains
+    steps: int = 0  # of each chain
+    windows: int = 0
+
+
+class WindowRow(NamedTuple):
+    """A line of the history."""
+
+    gradients: int
+    phase: str
+    steps: int
+    step_size: float
+    L: float
+    rank: int
+    acceptance: float  # of first tries
+    error: float  # E[W²]/d of whole steps, W the energy error
+    energy: float
+    ess: float
+    rhat: float
+
+
+class RunState(NamedTuple):
+    """All that a run knows."""
+
+    chains: ChainState
+    transform: Transform
+    params: KernelParams
+    facts: Facts
+    counts: Counts
+    temperature: float = 1.0
+    blocks: tuple[Block, ...] = ()  # since burn-in; the first is its last window
+    settled: int = 1  # the first block after the last large change
+    steady: int = 0  # windows in a row without one, ε included
+    thin: int = 1  # transitions to a row of the blocks since then
+    moments: Moments | None = None  # where they are wanted
+    steps: int = 16  # of the next window
+    frozen: bool = False
+    mixing: Mixing = Mixing()
+    search: Search = Search()
+    history: tuple[WindowRow, ...] = ()
+
+    @property
+    def settled_blocks(self) -> tuple[Block, ...]:
+        """Those whose draws count."""
+        return self.blocks[self.settled :]
+
+    @property
+    def phase(self) -> str:
+        """What the run is doing."""
+        if len(self.blocks) == 1:
+            return "burn-in"
+        return "sampling" if self.frozen else "adapting"
+
+
+def rows(blocks: tuple[Block, ...]) -> int:
+    """Draws of each chain, of the one with the fewest."""
+    return int(sum(block.counts for block in blocks).min()) if blocks else 0
+
+
+def draws(blocks: tuple[Block, ...], *names: str) -> list[np.ndarray]:
+    """Fields of several blocks as (n, chains, …): of each chain its last n draws."""
+    lengths = [len(block.energy) for block in blocks]
+    counts = np.stack([block.counts for block in blocks])
+    values = [np.concatenate([getattr(block, name) for block in blocks]) for name in names]
+    if all(np.all(c == n) for c, n in zip(counts, lengths, strict=True)):
+        return values
+    valid = np.concatenate(
+        [np.arange(n)[:, None] < c for n, c in zip(lengths, counts, strict=True)]
+    )
+    size, total = rows(blocks), valid.sum(axis=0)
+    order = np.argsort(~valid, axis=0, kind="stable")
+    at = np.take_along_axis(order, np.arange(size)[:, None] + (total - size), axis=0)
+    return [part[at, np.arange(part.shape[1])] for part in values]
+
+
+def thinned(block: Block, every: int) -> Block:
+    """Every so many-th draw of each chain."""
+    if every == 1:
+        return block
+    rows = slice(every - 1, None, every)
+    return Block(
+        block.x[rows],
+        block.energy[rows],
+        block.grad[rows],
+        block.error[rows],
+        block.acceptance[rows],
+        block.counts // every,
+        block.frozen,
+    )
+
+
+def sealed(value):
+    """The same record, none of whose arrays can be written to any more."""
+    if isinstance(value, tuple):
+        for part in value:
+            sealed(part)
+    elif isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    return value

@@ -1,0 +1,125 @@
+"""A window: some steps of one kernel at fixed parameters, and the end of what was under way.
+
+Where a chain is after a fixed number of steps is no fair draw: transitions that take longer are
+under way more often. So every chain finishes its transition at the end of a window, and a draw is
+where a transition ends.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from schuss.arguments import mixed
+from schuss.coordinates import Auxiliary, through, to_z
+from schuss.engines.engine import Job, Step, tempered, walk
+from schuss.problem import Problem
+from schuss.sampling import kernels
+from schuss.sampling.state import Block, ChainState, KernelParams, Transform
+from schuss.tuning.metric import in_loops
+
+
+class Setting(NamedTuple):
+    """What is fixed during a window."""
+
+    exact: bool
+    transform: Transform
+    params: KernelParams
+    temperature: float = 1.0
+    frozen: bool = False
+    fused: bool = False
+
+
+class Found(NamedTuple):
+    """What a window leaves."""
+
+    chains: ChainState
+    block: Block
+    step: Step  # every step, lookaheads included
+
+
+def window(
+    problem: Problem, setting: Setting, chains: ChainState, steps: int, key: tuple[int, ...]
+) -> Found:
+    """So many steps of each chain from where it is, with the noise of this key."""
+    engine, like = problem.engine, problem.x
+    frames = _frames(problem, setting.transform, key)
+    z = to_z(np, frames, chains.x)
+    given = tempered(lambda x: (chains.energy, chains.grad), setting.temperature)
+    with np.errstate(all="ignore"):
+        energy, grad = through(np, given, frames)(z)
+        kernel, params, state = kernels.begin(
+            setting.exact, setting.params, chains, z, energy, grad
+        )
+
+    def placed(record):
+        return type(record)(*(engine.asarray(part, like) for part in record))
+
+    temperature = None if setting.temperature == 1 else engine.asarray(setting.temperature, like)
+    source = engine.source(mixed(*key), like)
+    frames = tuple(map(placed, frames))
+    job = Job(kernel, problem.grad_fn, placed(params), source, frames, temperature)
+    state, moving, parts, made = placed(state), np.ones(len(z), bool), [], 0
+    fused = setting.fused and engine.compiles
+    while moving.any():
+        go = engine.fused if fused and not made else functools.partial(walk, engine)
+        state, source, part = go(job, state, made, steps, moving)
+        job, made = job._replace(source=source), made + steps
+        parts.append(part)
+        moving, steps = moving & ~part.complete[-1], 1
+    step = Step(*map(np.concatenate, zip(*parts, strict=True)))
+    block = _block(chains, step, setting.frozen)
+    u = np.asarray(engine.to_numpy(state.u), float)
+    s = np.asarray(engine.to_numpy(state.s), float) if setting.exact else chains.slice_variable
+    return Found(_after(chains, block)._replace(u=u, slice_variable=s), block, step)
+
+
+def _frames(problem, transform, key):
+    """Changes of coordinates from x to z; on a line one coordinate more, redrawn each time."""
+    frames = (*transform.maps, in_loops(transform.metric))
+    if problem.dim > 1:
+        return frames
+    a = np.random.default_rng([*key, 1]).standard_normal((len(problem.x), 1))
+    return (Auxiliary(a), *frames)
+
+
+def _block(chains: ChainState, step: Step, frozen: bool) -> Block:
+    """The states at the ends of transitions, from where the steps evaluated the energy."""
+    n = len(step.energy)
+    place = np.maximum.accumulate(np.where(step.moved, np.arange(1, n + 1)[:, None], 0), axis=0)
+    counts = step.complete.sum(axis=0)
+    ends = np.argsort(~step.complete, axis=0, kind="stable")
+    ends = np.take_along_axis(
+        ends, np.minimum(np.arange(counts.max())[:, None], counts - 1), axis=0
+    )
+    place, each = np.take_along_axis(place, ends, axis=0), np.arange(len(counts))
+
+    def accepted(start, tried):
+        return np.concatenate([start[None], np.asarray(tried, float)])[place, each]
+
+    def ended(values):
+        return np.take_along_axis(np.asarray(values, float), ends, axis=0)
+
+    return Block(
+        accepted(chains.x, step.x),
+        accepted(chains.energy, step.energy),
+        accepted(chains.grad, step.g),
+        ended(step.error),
+        ended(step.acceptance),
+        counts,
+        frozen,
+    )
+
+
+def _after(chains: ChainState, block: Block) -> ChainState:
+    """Where the last draws of a block are, or where a chain without any was before."""
+    each, last = np.arange(len(block.counts)), np.maximum(block.counts - 1, 0)
+    some = block.counts > 0
+    if not some.any():
+        return chains
+    x, energy, grad = (part[last, each] for part in block[:3])
+    return chains._replace(
+        x=np.where(some[:, None], x, chains.x),
+        energy=np.where(some, energy, chains.energy),
+        grad=np.where(some[:, None], grad, chains.grad),
+    )
