@@ -171,3 +171,23 @@ def test_kinship_of_scales():
     assert metric.kinship(before, now) == 1
     assert metric.kinship(now, before) == pytest.approx(3.0**-6)
     assert metric.kinship(Diagonal(np.full(2, 1e9)), before) == metric.LEAST_KINSHIP
+
+
+def test_leading_directions_of_many_dimensions():
+    """What is left of a covariance with two wide and two narrow directions, from few draws.
+
+    Each of them spreads over all coordinates, whose scales alone leave a condition number of 5·10⁶.
+    """
+    rng = np.random.default_rng(0)
+    dim, n = 300, 120
+    basis, _ = np.linalg.qr(rng.standard_normal((dim, 4)))
+    variance = np.array([1e4, 1e2, 1e-2, 1e-3])
+    x = rng.standard_normal((n, dim))
+    x = x + (x @ basis) * (np.sqrt(variance) - 1) @ basis.T
+    g = x + (x @ basis) * (1 / variance - 1) @ basis.T
+    fitted = metric.fit_many(x, g, n)
+    assert 4 <= metric.rank(fitted) <= 8
+    covariance = np.eye(dim) + basis * (variance - 1) @ basis.T
+    there = fitted.inverse(np, covariance)
+    values = np.linalg.eigvalsh(fitted.inverse(np, there.T))
+    assert values.max() / values.min() < 200
