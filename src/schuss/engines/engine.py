@@ -43,7 +43,11 @@ class Engine(Protocol):
     name: str
     xp: Any
     compiles: bool  # whether there is a loop that is compiled with the energy in it
-    accelerator: bool  # whether a call costs more than what is done in it
+
+    @property
+    def accelerator(self) -> bool:
+        """Whether a call costs more than what is done in it."""
+        ...
 
     def asarray(self, value, like=None) -> Any:
         """An array of this library, with the dtype and device of `like`."""
