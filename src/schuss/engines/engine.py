@@ -42,7 +42,6 @@ class Engine(Protocol):
 
     name: str
     xp: Any
-    compiles: bool  # whether there is a loop that is compiled with the energy in it
 
     @property
     def accelerator(self) -> bool:
@@ -103,7 +102,7 @@ class Engine(Protocol):
         ...
 
     def fused(self, job: Job, state, first: int, count: int, moving) -> tuple[Any, Any, "Step"]:
-        """`walk` as one loop with the energy in it, where the engine `compiles`."""
+        """`walk` as one loop that is compiled with the energy in it, where anything is compiled."""
         ...
 
 

@@ -86,7 +86,6 @@ class Jax:
 
     devices: int | None = None
     name = "jax"
-    compiles = True
     xp = jnp
 
     @property

@@ -19,6 +19,7 @@ from schuss.engines.engine import (
     step,
     tick,
     told,
+    walk,
 )
 
 
@@ -27,7 +28,7 @@ class Numpy:
     """Plain loops. There is no autodiff: it wants functions that return value and gradient."""
 
     name = "numpy"
-    compiles = accelerator = False
+    accelerator = False
     xp = np
 
     def asarray(self, value, like=None):
@@ -105,6 +106,10 @@ class Numpy:
         with np.errstate(all="ignore"):
             noise = _noise(job, state.x, t)
             return *finish_step(np, job, state, noise, energy, g, moving), job.source
+
+    def fused(self, job: Job, state, first, count, moving):
+        """The same steps: there is nothing to fuse."""
+        return walk(self, job, state, first, count, moving)
 
     def collect(self, job: Job, state, kept, first, count, collection):
         """Loop and forget."""

@@ -28,6 +28,7 @@ from schuss.engines.engine import (
     step,
     tick,
     told,
+    walk,
 )
 from schuss.engines.modules import check_parameters, check_tensor, evaluation, modules
 
@@ -115,7 +116,7 @@ class Torch:
     compile: bool = False
     gradient_dtype: torch.dtype | None = None
     name = "torch"
-    compiles = accelerator = False
+    accelerator = False
     xp = xp
 
     def asarray(self, value, like=None):
@@ -179,6 +180,10 @@ class Torch:
         moving = torch.as_tensor(moving, device=state.x.device)
         with torch.no_grad():
             return *finish_step(xp, job, state, noise, energy, g, moving), source
+
+    def fused(self, job: Job, state, first, count, moving):
+        """The same steps: there is nothing to fuse."""
+        return walk(self, job, state, first, count, moving)
 
     def collect(self, job: Job, state, kept, first, count, collection):
         """Loop and forget; nothing in the loop waits for the device."""

@@ -71,7 +71,7 @@ def run(plan: Plan, x: np.ndarray, state: RunState | None = None) -> Iterator[Ru
 def advanced(plan: Plan, state: RunState) -> RunState:
     """The state after one more window."""
     engine = plan.problem.engine
-    fused = engine.compiles and (engine.accelerator or state.counts.steps >= FUSE)
+    fused = engine.accelerator or state.counts.steps >= FUSE
     setting = Setting(
         plan.exact, state.transform, state.params, state.temperature, state.frozen, fused
     )

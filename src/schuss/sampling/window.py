@@ -60,9 +60,8 @@ def window(
     frames = tuple(map(placed, frames))
     job = Job(kernel, problem.grad_fn, placed(params), source, frames, temperature)
     state, moving, parts, made = placed(state), np.ones(len(z), bool), [], 0
-    fused = setting.fused and engine.compiles
     while moving.any():
-        go = engine.fused if fused and not made else functools.partial(walk, engine)
+        go = engine.fused if setting.fused and not made else functools.partial(walk, engine)
         state, source, part = go(job, state, made, steps, moving)
         job, made = job._replace(source=source), made + steps
         parts.append(part)
