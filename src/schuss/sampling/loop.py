@@ -12,6 +12,7 @@ from schuss.engines.engine import check_weights
 from schuss.keywords import explained
 from schuss.problem import over_devices
 from schuss.results import Posterior
+from schuss.results.verdict import WRONG
 from schuss.sampling.checkpoint import saving
 from schuss.sampling.initialise import evaluate
 from schuss.sampling.progress import telling
@@ -165,7 +166,7 @@ def _followed(question, plan, x, rule, clock, keep, save, report, callback) -> P
                 break
             if rule.enough(state):
                 result = view.posterior()
-                if result.verdict.converged or rule.thin is not None:
+                if rule.thin is not None or not _contradicted(result):
                     break
     except KeyboardInterrupt:
         if view is None:
@@ -173,6 +174,11 @@ def _followed(question, plan, x, rule, clock, keep, save, report, callback) -> P
         interrupted, result = True, None
     assert view is not None
     return result or view.posterior(interrupted=interrupted)
+
+
+def _contradicted(result: Posterior) -> bool:
+    """Whether something is wrong with the draws, other than that few were asked for."""
+    return any(reason.kind == WRONG for reason in result.verdict.reasons)
 
 
 def _spent(view: View) -> bool:
