@@ -102,7 +102,6 @@ def test_bad_input():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")
 def test_a_compiled_start_is_the_eager_one():
     """Compiled from the first gradient on: the same negatives, to rounding."""
     net = Well([0.5, 1.0, 2.0])
@@ -115,7 +114,6 @@ def test_a_compiled_start_is_the_eager_one():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")
 def test_compiled_steps_of_several_sizes_while_weights_get_gradients():
     """A net has no gradients before its first iteration; another size was compiled before."""
     for size in (3, 5):

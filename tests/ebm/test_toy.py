@@ -68,7 +68,6 @@ def test_a_run_learns_and_is_kept(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")
 def test_weights_matter():
     """Exact weights must come far closer than none at all, whose negatives aren't from e^(−E)."""
     plain = toy.METHODS["ESH"]._replace(weighted=False)

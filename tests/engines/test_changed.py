@@ -188,7 +188,6 @@ def test_what_has_changed_since(kind, call):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")
 @pytest.mark.parametrize("call", [trajectory, inner])
 def test_a_network_trained_since_it_was_compiled(call):
     """By torch.compile."""

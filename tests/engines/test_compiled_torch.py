@@ -11,7 +11,6 @@ from schuss import ESH, HMC, MALA, ULA, NoseHoover, Unscaled
 from schuss.engines.torch import compiled_once
 
 # torch's own compiler imports a module that torch itself deprecates.
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning")
 
 BOX = (-1.5, [1.2, 1.7])
 KERNELS = {

@@ -10,10 +10,7 @@ import schuss
 from .algorithms import ALGORITHMS, CHAINS, DETERMINISTIC, DIM, SERIES, START, STEPS, TARGET
 
 # torch's own compiler imports a module that torch itself deprecates.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning"),
-]
+pytestmark = []
 
 LENGTH = 200
 _RNG = np.random.default_rng(1)

@@ -11,10 +11,7 @@ from schuss.engines.engine import collected
 from schuss.engines.torch import _blank, _compiled, _drawn, _gathering, _storing, xp
 from schuss.problem import launch, pose
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.torch.jit.script_method:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Guards may run slower on Python 3.13.0:RuntimeWarning"),
-]
+pytestmark = []
 SAMPLERS = {
     "ESH": schuss.ESH(0.1),
     "refreshed": schuss.ESH(0.1, refresh=3.0),
