@@ -21,6 +21,7 @@ ONE := OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu MPLBACKEND=agg
 # has made and compiled is used again.
 PYTEST = $(ONE) $(BIN)/pytest -m "$(TESTS)" -n $(WORKERS) --dist worksteal
 OLDEST := .venv-oldest
+OLDEST_DAY := 2025-11-19
 NEWEST := .venv-newest
 UNPINNED = $(MAKE) --no-print-directory suite CONSTRAINTS=
 ON_NEWER = $(MAKE) --no-print-directory VENV=.venv-newer PYTHON="$(or $(NEWER),false)"
@@ -51,13 +52,14 @@ test-seeds: $(VENV)/dev
 	@failed=0; for seed in $(SEEDS); do echo "SCHUSS_TEST_SEED=$$seed"; \
 		SCHUSS_TEST_SEED=$$seed $(PYTEST) || failed=1; done; exit $$failed
 
-# With the lowest releases that pyproject.toml allows, which are about a year old.
+# With the lowest releases that pyproject.toml allows, and what these need as it was on that day.
 test-oldest:
 	@rm -rf $(OLDEST)
 	@$(PYTHON) -m venv $(OLDEST)
 	@$(OLDEST)/bin/pip install -qq --disable-pip-version-check uv
-	@$(OLDEST)/bin/uv pip compile -q --resolution lowest-direct --python $(OLDEST)/bin/python \
-		--extra dev --extra paper --extra torch pyproject.toml -o $(OLDEST)/constraints.txt
+	@$(OLDEST)/bin/uv pip compile -q --resolution lowest-direct --exclude-newer $(OLDEST_DAY) \
+		--python $(OLDEST)/bin/python --extra dev --extra paper --extra torch pyproject.toml \
+		-o $(OLDEST)/constraints.txt
 	@$(MAKE) --no-print-directory suite VENV=$(OLDEST) CONSTRAINTS=$(OLDEST)/constraints.txt
 
 suite: $(VENV)/dev
