@@ -12,7 +12,9 @@ _EXPONENT_LIMIT = 25.0
 
 
 def _clamped(xp: Namespace, y: Array) -> Array:
-    return xp.clip(y, -_EXPONENT_LIMIT, _EXPONENT_LIMIT)
+    # `clip` writes in place, which PyTorch 2.9 can't map.
+    limit = xp.full_like(y, _EXPONENT_LIMIT)
+    return xp.where(y < -limit, -limit, xp.where(y > limit, limit, y))
 
 
 @functools.cache
