@@ -94,15 +94,16 @@ def said(result):
 
 
 def test_help_is_quick_and_imports_nothing_heavy():
-    """1.5 s of processor time is three times what it takes."""
+    """3 s of processor time are six times what it takes."""
     script = (
         "import sys, time\n"
         "from typer.testing import CliRunner\n"
         "from schuss.cli import app\n"
         "result = CliRunner().invoke(app, ['--help'])\n"
         "assert all(word in result.output for word in ('sample', 'compare', 'ebm'))\n"
-        "print(sorted({'jax', 'torch', 'matplotlib', 'arviz', 'pymc'} & set(sys.modules)))\n"
-        "print(time.process_time() < 1.5)\n"
+        "heavy = {'jax', 'torch', 'matplotlib', 'arviz', 'pymc', 'scipy.stats'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+        "print(time.process_time() < 3)\n"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert found.stdout.split() == ["[]", "True"], found.stdout + found.stderr
