@@ -58,7 +58,7 @@ def wish(ask):
 def sampler():
     """The run as one loop where the version has it, else `schuss.sample`."""
     try:
-        from schuss.sampling.loop import sample
+        from schuss.sampling.sample import sample
     except ImportError:
         from schuss import sample
     return sample

@@ -12,7 +12,7 @@ from torch import nn
 
 import schuss
 from schuss import ESH, HMC, MALA, ULA, NoseHoover, Sampler, Unscaled, engines, targets
-from schuss.sampling.question import ask
+from schuss.adapters.question import ask
 
 START = np.zeros((4, 3)) + 0.5
 TENSOR = torch.full((4, 3), 0.5)

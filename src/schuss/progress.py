@@ -1,6 +1,11 @@
-"""Work in chunks, with a bar where it was asked for."""
+"""Progress of long work on the terminal: a bar, or one line that is written over."""
 
-from collections.abc import Iterator
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+SILENT = 30.0
+"""Seconds between two lines where they can't be written over."""
 
 
 def chunks(total: int, size: int, label: str, show: bool) -> Iterator[int]:
@@ -17,3 +22,36 @@ def chunks(total: int, size: int, label: str, show: bool) -> Iterator[int]:
         for chunk in sizes:
             yield chunk
             bar.advance(task, chunk)
+
+
+@contextlib.contextmanager
+def reporting(show: bool) -> Iterator[Callable[[str], None]]:
+    """A function that shows a line on the terminal, in place; one that does nothing if unwanted.
+
+    In a file or a pipe it prints a line every `SILENT` seconds.
+    """
+    if not show:
+        yield lambda line: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter):
+        yield _now_and_then(console)
+        return
+    with Live(console=console, refresh_per_second=8, transient=True) as live:
+        yield lambda line: live.update(Text(line))
+
+
+def _now_and_then(console) -> Callable[[str], None]:
+    last = time.monotonic()
+
+    def report(line: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= SILENT:
+            last = time.monotonic()
+            console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+    return report

@@ -11,8 +11,8 @@ import pytest
 
 import schuss
 from schuss.adapters.over import gradients
+from schuss.adapters.question import ask
 from schuss.engines.width import wide
-from schuss.sampling.question import ask
 
 SINGLE = np.zeros(2, np.float32)
 

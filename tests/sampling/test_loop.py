@@ -11,7 +11,7 @@ import torch
 import schuss
 from schuss.checkpoint import Checkpoint
 from schuss.sampling.checkpoint import flattened, rebuilt
-from schuss.sampling.loop import sample
+from schuss.sampling.sample import sample
 from schuss.sampling.stopping import LEAST_MAX, stopping_rule
 
 from .targets import MEAN, SECOND, energy, sigmas, value_and_grad

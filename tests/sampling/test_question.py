@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import schuss
-from schuss.sampling.question import CHAINS, JITTER, ask, starts
+from schuss.adapters.question import CHAINS, JITTER, ask, starts
 
 NOTHING = {
     "energy": None,

@@ -127,8 +127,8 @@ def _auto(name: str, subject: Subject, gradients: int, seed: int) -> Outcome:
 
 
 def _fixed(name: str, subject: Subject, gradients: int, seed: int) -> Outcome:
+    from schuss.adapters.question import CHAINS
     from schuss.sampling.fixed import CHUNK, WARM_UP
-    from schuss.sampling.question import CHAINS
 
     algorithm = _algorithm(name)
     # Of a chain there are at least as many states as one call of the loop makes.

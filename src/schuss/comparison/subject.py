@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from schuss.adapters.question import ask
 from schuss.engines.jax import Gradient
 from schuss.engines.width import wide
-from schuss.sampling.question import ask
 from schuss.targets.target import Target
 
 BATCH = 1024

@@ -15,8 +15,8 @@ import numpy as np
 
 from schuss.coordinates import through, to_z
 from schuss.diagnostics.vectorised import ess_and_rhat, fast_ess, strict_ess_and_rhat
-from schuss.sampling import places, tempering
-from schuss.sampling.initialise import beside, moved_beside
+from schuss.sampling import tempering
+from schuss.sampling.initialise import beside, last_visit, moved_beside
 from schuss.sampling.state import (
     KernelParams,
     Mixing,
@@ -29,6 +29,7 @@ from schuss.sampling.state import (
 )
 from schuss.tuning import metric as metrics
 from schuss.tuning import search, step_size
+from schuss.tuning.local_mass import log_mass
 
 FIRST, GROWTH, LONGEST = 16, 1.4, 1024
 """Steps of the first window, the factor by which windows grow, and the steps of the longest."""
@@ -152,7 +153,7 @@ def _restarted(state: RunState, seed: int) -> RunState:
     if len(last.energy) < 8 or state.temperature != 1 or state.transform.maps:
         return state
     energy = last.energy
-    mass, error = places.log_mass(last.x, last.grad, energy)
+    mass, error = log_mass(last.x, last.grad, energy)
     best = int(np.argmax(mass - error))
     apart = energy.min(axis=0) > energy[:, best].max()
     lost = apart & (mass + error < mass[best] - error[best] + math.log(NEGLIGIBLE))
@@ -160,7 +161,7 @@ def _restarted(state: RunState, seed: int) -> RunState:
         return state
     rng = np.random.default_rng([seed, 12, state.counts.windows])
     visited = state.facts.visited.joined(
-        places.last(last.x[:, lost], last.grad[:, lost], energy[:, lost])
+        last_visit(last.x[:, lost], last.grad[:, lost], energy[:, lost])
     )
     facts = state.facts._replace(visited=visited, restarts=state.facts.restarts + int(lost.sum()))
     chains = moved_beside(state.chains, beside(lost, rng), rng)

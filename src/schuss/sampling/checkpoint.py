@@ -16,7 +16,6 @@ from schuss.checkpoint.errors import understood
 from schuss.coordinates import Conditional, Curved, Diagonal, Hierarchical, LowRank
 from schuss.sampling import state as records
 from schuss.sampling.initialise import evaluate
-from schuss.sampling.places import Places
 from schuss.sampling.run import Plan
 from schuss.sampling.state import FIELDS, Block, RunState
 
@@ -25,7 +24,7 @@ RECORDS = {
     for kind in (
         *(records.RunState, records.ChainState, records.Transform, records.KernelParams),
         *(records.Facts, records.Counts, records.Moments, records.Mixing, records.Search),
-        *(records.WindowRow, Places, Diagonal, LowRank, Conditional, Curved, Hierarchical),
+        *(records.WindowRow, records.Visited, Diagonal, LowRank, Conditional, Curved, Hierarchical),
     )
 }
 """What a state consists of: nothing else is made from a file."""

@@ -4,13 +4,12 @@ import dataclasses
 
 import numpy as np
 
+from schuss.adapters.question import Question
 from schuss.algorithms import Algorithm, transition
 from schuss.problem import launch
+from schuss.progress import reporting
 from schuss.results import Moments, Posterior, Stats
-from schuss.sampling.archive import chains_first
-from schuss.sampling.progress import telling
-from schuss.sampling.question import Question
-from schuss.sampling.wish import Clock, Wish
+from schuss.sampling.stopping import Clock, StoppingRule
 from schuss.trajectory import Path, follow
 
 WARM_UP = 0.2
@@ -22,23 +21,22 @@ CHUNK = 256
 def run(
     question: Question,
     algorithm: Algorithm,
-    asked: Wish,
+    rule: StoppingRule,
     seed: int,
     progress: bool,
     keep: str,
-    thin: int | None,
     exact: bool | None,
 ) -> Posterior:
-    """Follow an algorithm until the wish is granted; the first fifth is left out."""
+    """Follow an algorithm until there is what was asked for; the first fifth is left out."""
     problem, clock, interrupted = question.problem, Clock(), False
     adjust = getattr(algorithm, "adjust", None)
-    if adjust == "orbit" and thin is not None:
+    if adjust == "orbit" and rule.thin is not None:
         raise ValueError(
             "thin can't be given with adjust='orbit', whose states count with weights that "
             "belong to whole windows; leave it out"
         )
     proposal = 1 if adjust in ("orbit", "persistent") else transition(algorithm)
-    every = proposal * (thin or 1)
+    every = proposal * (rule.thin or 1)
     job, state, first = launch(problem, algorithm, seed)
     # Without a uniform number nothing is ever rejected.
     if exact and not job.kernel.uniforms:
@@ -48,53 +46,58 @@ def run(
         )
     seen = [[problem.engine.to_numpy(part)[None] for part in first]]
     states = CHUNK
-    if asked.gradients is not None:
+    if rule.gradients is not None:
         cost = every * job.kernel.gradients * len(problem.x)
-        states = min(CHUNK, -(-asked.gradients // cost))
+        states = min(CHUNK, -(-rule.gradients // cost))
     path = follow(problem, job, state, seen, algorithm, 0, states * every, every)
-    with telling(progress) as tell:
+    with reporting(progress) as report:
         try:
-            while not _granted(path, asked, clock):
-                more = _more(path, asked)
+            while not _enough(path, rule, clock):
+                more = _more(path, rule)
                 path = path.extend(more * every)
                 clock.lap("sampling")
-                tell(f"sampling  {len(path.x) - 1} states × {path.x.shape[1]} chains")
+                report(f"sampling  {len(path.x) - 1} states × {path.x.shape[1]} chains")
         except KeyboardInterrupt:
             interrupted = True
     clock.lap("sampling")
-    return _posterior(question, path, asked, clock, keep, seed, every, interrupted)
+    return _posterior(question, path, rule, clock, keep, seed, every, interrupted)
 
 
-def _states(asked: Wish) -> int:
-    return int(np.ceil((asked.draws or 0) / (1 - WARM_UP)))
+def _states(rule: StoppingRule) -> int:
+    return int(np.ceil((rule.draws or 0) / (1 - WARM_UP)))
 
 
-def _more(path: Path, asked: Wish) -> int:
+def _more(path: Path, rule: StoppingRule) -> int:
     """States to add: what is missing, where that is known, or half as many again."""
     have = len(path.x) - 1
-    if asked.draws is not None:
-        return max(_states(asked) - have, 1)
-    if asked.gradients is not None:
+    if rule.draws is not None:
+        return max(_states(rule) - have, 1)
+    if rule.gradients is not None:
         spent = path.gradients * path.x.shape[1]
-        return -(-(asked.gradients - spent) * have // spent)
+        return -(-(rule.gradients - spent) * have // spent)
     return max(have // 2, 1)
 
 
-def _granted(path: Path, asked: Wish, clock: Clock) -> bool:
+def _enough(path: Path, rule: StoppingRule, clock: Clock) -> bool:
     have, chains = len(path.x) - 1, path.x.shape[1]
-    if asked.draws is not None:
-        return have >= _states(asked)
-    if asked.gradients is not None:
-        return path.gradients * chains >= asked.gradients
-    if asked.seconds is not None:
-        return clock.total >= asked.seconds
+    if rule.draws is not None:
+        return have >= _states(rule)
+    if rule.gradients is not None:
+        return path.gradients * chains >= rule.gradients
+    if rule.seconds is not None:
+        return clock.total >= rule.seconds
     from schuss.diagnostics.vectorised import fast_ess
 
     skip = int(WARM_UP * have)
     x = path.x[1 + skip :].reshape(have - skip, chains, -1)
     columns = np.concatenate([x, (x - x.mean(axis=(0, 1))) ** 2], axis=2)
     sizes = fast_ess(columns, path.weights[skip:])
-    return bool(sizes.min() >= (asked.ess or 0)) or have >= 10**6
+    return bool(sizes.min() >= (rule.ess or 0)) or have >= 10**6
+
+
+def chains_first(values: np.ndarray) -> np.ndarray:
+    """From (n, chains, …), as states are made, to (chains, n, …), as users have them."""
+    return np.ascontiguousarray(np.swapaxes(values, 0, 1))
 
 
 def _gradients(question: Question, path: Path) -> dict[str, int]:
@@ -103,9 +106,9 @@ def _gradients(question: Question, path: Path) -> dict[str, int]:
     return checked | {"sampling": path.gradients * path.x.shape[1]}
 
 
-def _posterior(question, path: Path, asked, clock, keep, seed, every, interrupted) -> Posterior:
+def _posterior(question, path: Path, rule, clock, keep, seed, every, interrupted) -> Posterior:
     have = len(path.x) - 1
-    skip = max(have - asked.draws, 0) if asked.draws is not None else int(WARM_UP * have)
+    skip = max(have - rule.draws, 0) if rule.draws is not None else int(WARM_UP * have)
     cut = slice(skip, None)
     x = np.asarray(path.x[1:][cut]).reshape(have - skip, path.x.shape[1], -1)
     x, energy, error = (
@@ -129,7 +132,7 @@ def _posterior(question, path: Path, asked, clock, keep, seed, every, interrupte
         seed=seed,
         engine=question.problem.engine.name,
         interrupted=interrupted,
-        reached=asked.reached(x.shape[1]),
+        reached=rule.reached(x.shape[1]),
     )
     common = {"name": question.name, "dims": question.dims, "coords": question.coords}
     weights = None if flat else weights / weights.mean()

@@ -14,7 +14,6 @@ from schuss.core.refresh import direction
 from schuss.problem import Problem
 from schuss.results.checks.evidence import PROPER
 from schuss.results.stats import DIVERGED
-from schuss.sampling import places
 from schuss.sampling.state import (
     ChainState,
     Counts,
@@ -22,11 +21,13 @@ from schuss.sampling.state import (
     KernelParams,
     RunState,
     Transform,
+    Visited,
     draws,
 )
 from schuss.sampling.window import Setting, window
 from schuss.tuning import burn_in, step_size
 from schuss.tuning.descent import descend
+from schuss.tuning.local_mass import log_mass
 from schuss.tuning.metric import scaled, scales_by_chain, unit
 
 STEPS = 8
@@ -70,7 +71,7 @@ def initialise(problem: Problem, x: np.ndarray, seed: int, temperature: float = 
             "the energy falls without end: the way down from the start leads to |x| > "
             f"{NOWHERE:.0e}, so the density can't be normalised. {PROPER}"
         )
-    facts = Facts(x.mean(axis=0), found.energy[best], found.x[best], places.nowhere(problem.dim))
+    facts = Facts(x.mean(axis=0), found.energy[best], found.x[best], no_visit(problem.dim))
     gradients = found.iterations * len(x)
     counts = Counts(gradients=gradients)
     return burn_in_at(problem, found.x, found.energy, found.g, seed, temperature, facts, counts)
@@ -136,7 +137,7 @@ def _noted(facts: Facts, found: list, left: np.ndarray, gone: np.ndarray) -> Fac
     energy = last.chains.energy
     here = left & ~gone & (energy <= np.max(energy[~gone], initial=-np.inf))
     if here.any():
-        seen = places.last(block.x[:, here], block.grad[:, here], block.energy[:, here])
+        seen = last_visit(block.x[:, here], block.grad[:, here], block.energy[:, here])
         facts = facts._replace(visited=facts.visited.joined(seen))
     return facts
 
@@ -153,6 +154,17 @@ def with_step(facts: Facts, step) -> Facts:
         divergences=facts.divergences + int(np.sum(~(step.error < DIVERGED))),
         walls=facts.walls or bool(np.isinf(step.energy).any()),
     )
+
+
+def no_visit(dim: int) -> Visited:
+    """No location."""
+    return Visited(np.empty((0, dim)), np.empty(0), np.empty(0))
+
+
+def last_visit(x: np.ndarray, grad: np.ndarray, energy: np.ndarray) -> Visited:
+    """Where paths (n, chains, dim) end, each with the mass around its way."""
+    mass, error = log_mass(x, grad, energy)
+    return Visited(x[-1], energy[-1], mass - error)
 
 
 def _restarted(chains: ChainState, control: Controller, lost: np.ndarray, rng):

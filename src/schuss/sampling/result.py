@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from schuss.adapters.question import Question
 from schuss.results import Moments, Posterior, Stats
 from schuss.sampling import tempering
-from schuss.sampling.question import Question
 from schuss.sampling.run import Plan
 from schuss.sampling.state import FIELDS, Facts, RunState, draws, rows
 from schuss.sampling.stopping import Clock, StoppingRule

@@ -9,7 +9,7 @@ import numpy as np
 from schuss.engines.engine import Step
 from schuss.problem import Problem
 from schuss.results.stats import DIVERGED
-from schuss.sampling import places, tempering
+from schuss.sampling import tempering
 from schuss.sampling.adapt import adapt, assess
 from schuss.sampling.initialise import burn_in_at, evaluate, initialise, with_step
 from schuss.sampling.state import (
@@ -17,6 +17,7 @@ from schuss.sampling.state import (
     Counts,
     Moments,
     RunState,
+    Visited,
     WindowRow,
     draws,
     rows,
@@ -112,7 +113,7 @@ def cooled(plan: Plan, state: RunState) -> RunState:
     energy, g = evaluate(plan.problem, near)
     mass, error = log_mass(near, g, energy)
     typical = np.array([energy.min() + x.shape[1] / 2])
-    visited = places.Places(facts.lowest_x[None], typical, np.array([mass - error]))
+    visited = Visited(facts.lowest_x[None], typical, np.array([mass - error]))
     e, grad = evaluate(plan.problem, x)
     counts = counts._replace(gradients=counts.gradients + 2 * len(x))
     facts = facts._replace(visited=facts.visited.joined(visited))

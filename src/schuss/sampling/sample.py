@@ -1,42 +1,31 @@
 """`schuss.sample`: draws that can be trusted, or a plain word that they can't be yet."""
 
+import contextlib
 import dataclasses
-import math
 import time
 from typing import Any
 
 import numpy as np
 
+from schuss.adapters.question import Question, ask
 from schuss.algorithms import checked
-from schuss.arguments import a_path, one_of, whole, whole_seed
+from schuss.arguments import a_path, one_of, whole_seed
 from schuss.engines.engine import check_weights
 from schuss.keywords import explained
 from schuss.problem import over_devices
-from schuss.results import Posterior, Verdict
+from schuss.progress import reporting
+from schuss.results import Posterior
+from schuss.results.verdict import WRONG
 from schuss.sampling import fixed
-from schuss.sampling.cooling import raw_draws
-from schuss.sampling.course import Course
-from schuss.sampling.field import Field
-from schuss.sampling.gather import gather
-from schuss.sampling.progress import line, telling
-from schuss.sampling.question import Question, ask
-from schuss.sampling.rounds import Rounds
-from schuss.sampling.save import saving
-from schuss.sampling.wish import Clock, Wish, wish
-
-HOT = 8.0
-"""The temperature at which lines and planes are sampled: paths cross from mode to mode, and weights
-undo it."""
-
-
-MOST = 200_000
-"""Draws of each chain after which a wish for an effective sample size is given up."""
+from schuss.sampling.checkpoint import saving
+from schuss.sampling.initialise import evaluate
+from schuss.sampling.result import posterior
+from schuss.sampling.run import MAX_ROWS, Plan, monitored, run
+from schuss.sampling.state import RunState
+from schuss.sampling.stopping import Clock, StoppingRule, line, stopping_rule
 
 REHEARSAL = 1 / 8
 """The share of a time after which the end of the run is rehearsed, which takes time as well."""
-
-HELD = 1000
-"""Draws of each chain that are held for the verdict when only moments are kept."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,34 +33,46 @@ class View:
     """A run on its way."""
 
     question: Question
-    course: Course
+    plan: Plan
+    state: RunState
+    rule: StoppingRule
     clock: Clock
-    asked: Wish
     keep: str
 
     @property
     def phase(self) -> str:
-        """Which phase it is in."""
-        return self.course.phase
+        """What it is doing."""
+        return self.state.phase
 
     @property
     def gradients(self) -> int:
         """Gradients so far, of all chains and phases."""
-        return self.course.total
+        return self.state.counts.gradients + self.question.spent
 
     @property
     def ess(self) -> float:
-        """The smallest effective sample size when it was last looked at."""
-        return self.course.ess
+        """The smallest effective sample size when it was last assessed."""
+        return self.state.mixing.ess
 
     @property
     def rhat(self) -> float:
-        """The largest R-hat when it was last looked at."""
-        return self.course.rhat
+        """The largest R-hat when it was last assessed."""
+        return self.state.mixing.rhat
 
-    def posterior(self) -> Posterior:
-        """What the run would give if it ended here; an error before it has draws."""
-        return gather(self.question, self.course, self.asked, self.clock, self.keep, False)
+    def posterior(self, *, interrupted: bool = False) -> Posterior:
+        """What the run would give if it ended here."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = posterior(
+                self.question,
+                self.plan,
+                self.state,
+                self.rule,
+                self.clock,
+                keep=self.keep,
+                interrupted=interrupted,
+            )
+            _ = result.verdict
+        return result
 
 
 @explained
@@ -86,6 +87,7 @@ def sample(
     ess: float | None = None,
     seconds: float | None = None,
     gradients: int | None = None,
+    max_gradients: int | None = None,
     chains: int | None = None,
     seed: Any = 0,
     sampler: Any = "auto",
@@ -108,32 +110,31 @@ def sample(
     draws, ess, seconds, gradients: one wish. So many draws of each chain (1000 if nothing is
         said), an effective sample size for the worst of x, (x − m)² and E, a time, or a number
         of gradients in all.
+    max_gradients: the number of gradients, of all chains, after which a run ends whatever it has:
+        1,000 for each draw or effective draw asked for, and at least 2 million, if nothing is said.
     seed: a whole number, a NumPy Generator or SeedSequence, or a JAX key. A Generator is advanced,
         so that the next run differs; the others repeat a run, as `post.stats.seed` does.
     sampler: "auto", or a fixed algorithm such as `schuss.HMC(step_size=0.1)`.
     exact: True unless a fixed sampler says otherwise, and True refuses a fixed one that nothing
-        corrects. With False the draws of tuning count too, and where steps are long, or many make
-        a draw, the unadjusted flow is sampled on: quicker, with a bias that the energy error keeps
+        corrects. With False the unadjusted flow is sampled, with a bias that the energy error keeps
         below the scatter of the estimates.
     checkpoint: a folder, say "run.zarr": a run that was killed goes on there by the same call.
     devices: chains are spread over this many devices (all there are, where they divide evenly).
     keep: "draws", or "moments" for constant memory (a fixed sampler reduces its path at the end).
     thin: keep every so many-th state.
     callback: called every now and then with a `View` of the run: its `phase`, `gradients`, `ess`
-        and `rhat`, and its `posterior()` so far.
+        and `rhat`, and its `posterior()` so far. The run ends where it returns True.
     """
-    asked = wish(draws, ess, seconds, gradients)
+    rule = stopping_rule(draws, ess, seconds, gradients, max_gradients, thin)
     one_of("keep", keep, ("draws", "moments"))
     seed = whole_seed(seed)
-    if thin is not None:
-        thin = whole("thin", thin, 1)
-    one_of("exact", exact, (None, True, False))
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be a function of a view, got {callback!r}")
-    auto = isinstance(sampler, str) and sampler == "auto"
-    fixed_one = None if auto else checked("sampler", sampler, auto=True)
     if checkpoint is not None:
         a_path("checkpoint", checkpoint)
+    one_of("exact", exact, (None, True, False))
+    auto = isinstance(sampler, str) and sampler == "auto"
+    algorithm = None if auto else checked("sampler", sampler, auto=True)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of a view, got {callback!r}")
     question = ask(
         target,
         energy=energy,
@@ -146,76 +147,77 @@ def sample(
     )
     problem = over_devices(question.problem, devices)
     question = dataclasses.replace(question, problem=problem)
-    if fixed_one is not None:
+    if algorithm is not None:
         for name, given in (("checkpoint", checkpoint), ("callback", callback)):
             if given is not None:
                 raise ValueError(f"{name} works with sampler='auto' only; leave it out")
-        result = fixed.run(question, fixed_one, asked, seed, progress, keep, thin, exact)
-        return _warned(result)
-
-    exact = True if exact is None else exact
-    field = Field.over(problem, seed, 1.0)
-    x = _checked(field, _start(problem, seed))
-    temperature = HOT if problem.dim <= 2 and steep(field, x, 2 * HOT) else 1.0
-    field = Field.over(problem, seed, temperature)
-    course = Course(field, x, exact=exact, freeze=_freeze(asked))
-    course.gradients["start"] += question.spent
-    rounds = Rounds(course)
-    clock, interrupted = Clock(), False
-    limit = _held(asked, len(x)) if keep == "moments" else None
-    settings = {"exact": exact, "keep": keep, "thin": thin, "temperature": temperature}
-    with (
-        saving(checkpoint, rounds, question, settings) as save,
-        telling(progress) as tell,
-        # Chains that run away are told of by the verdict.
-        np.errstate(over="ignore", invalid="ignore"),
-    ):
-        try:
-            if not _granted(rounds.course, asked, clock, True):
-                phase = rounds.course.phase
-                for ended in rounds.run(thin=thin, limit=limit):
-                    course = rounds.course
-                    clock.lap(phase)
-                    phase = course.phase
-                    if ended:
-                        save()
-                    if callback is not None:
-                        callback(View(question, course, clock, asked, keep))
-                    tell(line(course, asked, clock))
-                    _rehearse(View(question, course, clock, asked, keep))
-                    if _granted(course, asked, clock, ended) or _hopeless(course, asked):
-                        break
-        except KeyboardInterrupt:
-            interrupted = True
-        result = gather(question, rounds.course, asked, clock, keep, interrupted)
-    return _warned(result)
-
-
-def _warned(result: Posterior) -> Posterior:
-    _judged(result).warn(stacklevel=4)
+        result = fixed.run(question, algorithm, rule, seed, progress, keep, exact)
+        result.verdict.warn(stacklevel=3)
+        return result
+    clock, most, exact = Clock(), MAX_ROWS, exact is None or exact
+    x = _finite_starts(problem)
+    if rule.draws is not None:
+        most = max(MAX_ROWS, rule.draws * (rule.thin or 1))
+    elif rule.ess is not None:
+        most = max(MAX_ROWS, int(8 * rule.ess / len(x)))
+    plan = Plan(problem, seed, exact, most, keep == "moments", monitored(len(x)))
+    settings = {"exact": plan.exact, "keep": keep}
+    with saving(checkpoint, plan, x, settings) as save, reporting(progress) as report:
+        result = _followed(question, plan, x, rule, clock, keep, save, report, callback)
+    result.verdict.warn(stacklevel=3)
     return result
 
 
-def _judged(result: Posterior) -> Verdict:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return result.verdict
+def _followed(question, plan, x, rule, clock, keep, save, report, callback) -> Posterior:
+    """The posterior when the run has come to its end."""
+    view, result, interrupted = None, None, False
+    try:
+        for state in run(plan, x, save.found):
+            view, result = View(question, plan, state, rule, clock, keep), None
+            clock.lap(state.phase)
+            save(state)
+            if callback is not None and callback(view) is True:
+                break
+            report(line(state, rule, clock))
+            if _spent(view):
+                break
+            if rule.enough(state):
+                result = view.posterior()
+                if rule.thin is not None or not _contradicted(result):
+                    break
+    except KeyboardInterrupt:
+        if view is None:
+            raise
+        interrupted, result = True, None
+    assert view is not None
+    return result or view.posterior(interrupted=interrupted)
 
 
-def _start(problem, seed):
-    """The starting positions on the host, with one more coordinate on a line."""
+def _contradicted(result: Posterior) -> bool:
+    """Whether something is wrong with the draws, other than that few were asked for."""
+    return any(reason.kind == WRONG for reason in result.verdict.reasons)
+
+
+def _spent(view: View) -> bool:
+    """Whether the run has to end now, be it finished or not."""
+    clock, rule = view.clock, view.rule
+    if rule.seconds is not None and not clock.ending and clock.total > REHEARSAL * rule.seconds:
+        begun = time.perf_counter()
+        with contextlib.suppress(ValueError):
+            view.posterior()
+        clock.ending = time.perf_counter() - begun
+    if rule.seconds is not None and clock.total + clock.ending >= rule.seconds:
+        return True
+    return view.gradients >= rule.budget(len(view.state.chains.energy))
+
+
+def _finite_starts(problem) -> np.ndarray:
+    """Starts on the host: a few that aren't finite are moved to others, all of them are refused."""
     x = np.asarray(problem.engine.to_numpy(problem.x), float)
-    if problem.dim == 1:
-        extra = np.random.default_rng([seed, 1]).standard_normal((len(x), 1))
-        x = np.concatenate([x, extra], axis=1)
-    return x
-
-
-def _checked(field, x):
-    """Starts that are finite: a few that aren't are moved to others, all of them are refused."""
-    energy, g = field.evaluate(x)
-    bad = ~(np.isfinite(energy) & np.isfinite(g).all(axis=-1))
+    energy, grad = evaluate(problem, x)
+    bad = ~(np.isfinite(energy) & np.isfinite(grad).all(axis=-1))
     if bad.all():
-        check_weights(field.engine, field.grad_fn)
+        check_weights(problem.engine, problem.grad_fn)
         raise ValueError(
             "the energy or its gradient is not finite at the start of any chain; move init to "
             "where the log-density is finite, and check the model there"
@@ -224,65 +226,3 @@ def _checked(field, x):
         x = x.copy()
         x[bad] = x[~bad][np.arange(bad.sum()) % (~bad).sum()]
     return x
-
-
-def _held(asked: Wish, chains: int) -> int:
-    """Draws of each chain to hold: those left after thinning must show the size that is wished."""
-    return HELD if asked.ess is None else max(HELD, math.ceil(2 * asked.ess / chains))
-
-
-def _freeze(asked: Wish) -> float:
-    """The effective sample size at which the step of the unadjusted flow stops shrinking."""
-    return 400.0 if asked.ess is None else max(100.0, asked.ess)
-
-
-def _granted(course: Course, asked: Wish, clock: Clock, ended: bool) -> bool:
-    if asked.gradients is not None:
-        return course.total >= asked.gradients
-    if asked.seconds is not None:
-        return clock.total + clock.ending * course.archive.size >= asked.seconds
-    if course.phase != "sampling":
-        return False
-    if asked.draws is not None:
-        return _made(course) >= asked.draws * raw_draws(course.field.temperature)
-    return ended and course.assess() >= (asked.ess or 0)
-
-
-def _hopeless(course: Course, asked: Wish) -> bool:
-    """An effective sample size that hasn't come by now never will."""
-    return asked.ess is not None and course.phase == "sampling" and _made(course) > MOST
-
-
-def _rehearse(view: View) -> None:
-    """Measure once what a draw costs in the end, where a time was asked for."""
-    clock, seconds, course = view.clock, view.asked.seconds, view.course
-    if seconds is None or clock.ending or course.phase != "sampling":
-        return
-    if clock.total < REHEARSAL * seconds or course.archive.size < HELD:
-        return
-    # Once to have everything loaded, and once to be timed.
-    for _ in range(2):
-        begun = time.perf_counter()
-        _judged(view.posterior())
-        clock.ending = (time.perf_counter() - begun) / course.archive.size
-
-
-def _made(course: Course) -> int:
-    """Draws of each chain since all was frozen, whether they are held or not."""
-    return int(course.archive.counts.min()) // course.thin
-
-
-def steep(field: Field, x: np.ndarray, least: float) -> bool:
-    """Whether the energy grows faster than `least` times log |x| far out, in all directions tried.
-
-    In the plane e^(−E/T) can be normalised where E grows faster than 2T log |x|.
-    """
-    chains = len(x)
-    angles = np.random.default_rng(field.seed).uniform(0, 2 * np.pi, (4, chains))
-    rays = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
-    reach = 1 + np.abs(x).max()
-    with np.errstate(all="ignore"):
-        near, far = ([field.evaluate(r * reach * ray)[0] for ray in rays] for r in (1e3, 1e5))
-        slope = (np.stack(far) - np.stack(near)) / np.log(1e2)
-    # Infinite energies are walls. What isn't a number says nothing.
-    return bool(np.all((slope > least) | ~np.isfinite(np.stack(far))))

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from schuss.coordinates import Frame
-from schuss.sampling.places import Places
 from schuss.tuning.metric import Metric
 
 
@@ -80,13 +79,25 @@ class Search(NamedTuple):
     changes: int = 0
 
 
+class Visited(NamedTuple):
+    """Locations visited in burn-in, kept to check that the draws cover every mode that was met."""
+
+    x: np.ndarray  # (n, dim)
+    energy: np.ndarray
+    mass: np.ndarray  # log of what is at least around each, as `local_mass.log_mass`
+
+    def joined(self, others: "Visited") -> "Visited":
+        """These locations and then others."""
+        return Visited(*map(np.concatenate, zip(self, others, strict=True)))
+
+
 class Facts(NamedTuple):
     """What only the run knows, lookaheads included: for the verdict."""
 
     start: np.ndarray  # (dim,), the mean of the starts
     lowest: float  # energy met so far
     lowest_x: np.ndarray  # and where
-    visited: Places  # locations visited in burn-in by chains that were restarted, or before cooling
+    visited: Visited  # by chains that were restarted, or before cooling
     restarts: int = 0
     divergences: int = 0
     walls: bool = False  # whether a step met an infinite energy

@@ -6,17 +6,27 @@ where a transition ends.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from schuss.arguments import mixed
 from schuss.coordinates import Auxiliary, through, to_z
+from schuss.core import persistent, unadjusted
+from schuss.core.dynamics import ESH
+from schuss.core.integrators import LEAPFROG, MINIMAL_NORM
+from schuss.core.kernel import Kernel, Noise
+from schuss.core.refresh import forgetting
 from schuss.engines.engine import Job, Step, tempered, walk
 from schuss.problem import Problem
-from schuss.sampling import kernels
 from schuss.sampling.state import Block, ChainState, KernelParams, Transform
 from schuss.tuning.metric import in_loops
+
+METROPOLIS = persistent.kernel(ESH, LEAPFROG)
+"""The scaled flow with a Metropolis test in every step (Neal 2020; Riou-Durand et al. 2023)."""
+
+FLOW = unadjusted.kernel(ESH, MINIMAL_NORM)
+"""The scaled flow as it is: MCLMC."""
 
 
 class Setting(NamedTuple):
@@ -48,9 +58,7 @@ def window(
     given = tempered(lambda x: (chains.energy, chains.grad), setting.temperature)
     with np.errstate(all="ignore"):
         energy, grad = through(np, given, frames)(z)
-        kernel, params, state = kernels.begin(
-            setting.exact, setting.params, chains, z, energy, grad
-        )
+        kernel, params, state = begin(setting.exact, setting.params, chains, z, energy, grad)
 
     def placed(record):
         return type(record)(*(engine.asarray(part, like) for part in record))
@@ -71,6 +79,30 @@ def window(
     u = np.asarray(engine.to_numpy(state.u), float)
     s = np.asarray(engine.to_numpy(state.s), float) if setting.exact else chains.slice_variable
     return Found(_after(chains, block)._replace(u=u, slice_variable=s), block, step)
+
+
+class Begun(NamedTuple):
+    """A kernel with its parameters and a state, as NumPy arrays."""
+
+    kernel: Kernel
+    params: Any
+    state: Any
+
+
+def begin(exact: bool, params: KernelParams, chains: ChainState, z, energy, grad) -> Begun:
+    """Chains at the beginning of a transition at z, with the energy and the gradient there."""
+    dim, ratio = z.shape[1], params.step_size / params.L
+    kappa, zero = np.float64(dim - 1), np.float64(0)
+    nu = forgetting(np, 2 * ratio, dim)
+    if exact:
+        kernel, lookahead = METROPOLIS, np.floor(0.5 / ratio)
+        given = persistent.Params(
+            params.step_size, kappa, kappa, nu, lookahead, 2 * ratio, zero, zero
+        )
+    else:
+        kernel, given = FLOW, unadjusted.Params(params.step_size, kappa, nu)
+    noise = Noise(chains.u, (chains.slice_variable[:, None] + 1) / 2)
+    return Begun(kernel, given, kernel.init(np, z, energy, grad, noise, given))
 
 
 def _frames(problem, transform, key):
