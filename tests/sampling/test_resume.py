@@ -124,7 +124,7 @@ def test_a_finished_run_is_read_and_asked_for_more(whole, tmp_path):
     assert_same(run(path), whole)
     seen = []
     np.testing.assert_array_equal(run(path, draws=300, callback=seen.append).x, whole.x[:, :300])
-    assert not seen
+    assert len(seen) == 1
 
 
 def test_another_run_is_refused(tmp_path):
@@ -132,7 +132,6 @@ def test_another_run_is_refused(tmp_path):
     run(path, draws=10)
     for given, word in (
         ({"seed": 1}, "seed was 0 and is now 1"),
-        ({"thin": 3}, "thin was 2 and is now 3"),
         ({"exact": False}, "exact was true and is now false"),
         ({"init": np.ones(3)}, "start was"),
         ({"value_and_grad": value_and_grad}, 'engine was "jax" and is now "numpy"'),

@@ -1,6 +1,5 @@
 """`schuss.sample` as it is called: wishes, starts, seeds, interruptions and bad input."""
 
-import math
 import os
 import subprocess
 import sys
@@ -38,25 +37,18 @@ def test_draws(plain):
     assert plain.stats.sampler == "auto" and plain.stats.engine == "jax"
     assert plain.weights is None and plain.name == "energy"
     assert 0.7 < np.nanmean(plain.stats.acceptance) <= 1
-    phases = ["start", "burn-in", "tuning", "adapting", "sampling"]
-    assert [name for name in plain.stats.gradients if name in phases] == phases
-    assert all(plain.stats.gradients[name] > 0 for name in phases)
+    assert list(plain.stats.gradients) == ["burn-in", "adapting"]
+    assert all(count > 0 for count in plain.stats.gradients.values())
     assert [row["gradients"] for row in plain.stats.history] == sorted(
         row["gradients"] for row in plain.stats.history
     )
 
 
-@pytest.mark.filterwarnings("ignore::schuss.NotConverged")
-def test_burn_in_tells_the_directions():
-    """On a rotated Gaussian the flow's steps are as long as they may be after a hundred of them.
-
-    Scales alone hold them to half of that until the metric has directions.
-    """
-    target = schuss.targets.icg_rotated()
-    for seed in range(2):
-        found = schuss.sample(target, gradients=1500, seed=seed, progress=False)
-        steps = [row["step_size"] for row in found.stats.history if row["phase"] == "tuning"]
-        assert min(steps) > 1.2 * math.sqrt(target.dim)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_rotated_gaussian_is_known_after_few_gradients(seed):
+    """By a metric that has its directions; scales alone take 20 times as many."""
+    found = schuss.sample(schuss.targets.icg_rotated(), ess=200, seed=seed, progress=False)
+    assert sum(found.stats.gradients.values()) < 6000 and found.verdict.converged
 
 
 def test_a_thousand_draws_if_nothing_is_said():
@@ -78,29 +70,14 @@ def test_gradients():
     assert found.stats.exact
 
 
-def test_gradients_that_end_in_tuning_give_the_draws_of_the_flow():
-    found = quietly(gradients=400)
-    assert 400 <= sum(found.stats.gradients.values()) < 900
-    assert not found.stats.exact and found.stats.acceptance is None
-    assert np.isfinite(found.x).all()
-    told = [reason.what for reason in found.verdict.reasons]
-    assert any(what.startswith("the run ended before its exact phase") for what in told)
-
-
-def test_gradients_that_end_where_the_exact_phase_begins():
-    """There are draws for every number of gradients from some number on."""
-    seen = []
-    quietly(gradients=4000, callback=lambda view: seen.append((view.phase, view.gradients)))
-    first = next(gradients for phase, gradients in seen if phase == "adapting")
-    found = quietly(gradients=first)
-    assert sum(found.stats.gradients.values()) == first
-    assert not found.stats.exact and found.stats.acceptance is None and found.x.shape[1] > 20
-    assert quietly(gradients=first + 1).stats.exact
-
-
-def test_too_few_gradients_for_any_draw():
-    with pytest.raises(ValueError, match=r"^50 gradients ended the run in its burn-in phase, af"):
-        quietly(gradients=50)
+@pytest.mark.parametrize("wanted", [1, 50, 400])
+def test_few_gradients_give_what_there_is(wanted):
+    found = quietly(gradients=wanted)
+    assert wanted <= sum(found.stats.gradients.values()) < wanted + 200
+    assert found.x.shape[1] >= 4 and np.isfinite(found.x).all()
+    assert not found.verdict.converged
+    unsettled = "before its parameters had settled" in str(found.verdict)
+    assert unsettled == found.stats.cut_short == (wanted < 400)
 
 
 def test_seconds(plain):
@@ -111,10 +88,9 @@ def test_seconds(plain):
     assert found.x.shape[1] > DRAWS
 
 
-def test_a_time_counts_what_comes_after_the_draws(monkeypatch):
-    """The end is rehearsed once, and its time kept free: here more than there is for draws."""
+def test_a_time_counts_what_comes_after_the_draws():
+    """The end is rehearsed once, and its time kept free."""
     seen = []
-    monkeypatch.setattr(sys.modules["schuss.sampling.sample"], "HELD", 16)
     quietly(seconds=1.0, callback=lambda view: seen.append(view.clock.ending * 1e6))
     assert seen[0] == 0 < seen[-1]
 
@@ -270,8 +246,6 @@ def test_the_seed_decides_the_draws(plain):
     np.testing.assert_array_equal(again.x, plain.x)
     np.testing.assert_array_equal(again.stats.energy, plain.stats.energy)
     assert not np.any(other.x == plain.x)
-    more = quietly(draws=2 * DRAWS)
-    np.testing.assert_array_equal(more.x[:, :DRAWS], plain.x)
     for chain in range(1, 4):
         assert not np.any(plain.x[chain] == plain.x[0])
     big = quietly(gradients=600, seed=2**62 + 1)
@@ -307,9 +281,14 @@ def test_an_interrupted_run_gives_what_it_has(phase, plain):
     assert np.isfinite(found.x).all()
 
 
-def test_interrupted_before_there_are_draws():
-    with pytest.raises(KeyboardInterrupt, match="before it had draws"):
-        quietly(draws=100, callback=stop_when(lambda v: v.phase == "burn-in"))
+def test_interrupted_in_its_first_window():
+    found = quietly(draws=100, callback=stop_when(lambda v: v.phase == "burn-in"))
+    assert found.stats.interrupted and found.stats.cut_short and np.isfinite(found.x).all()
+
+
+def test_a_callback_ends_the_run():
+    found = quietly(draws=10**6, callback=lambda view: view.ess > 80)
+    assert found.stats.interrupted is False and found.verdict.numbers["ess"] > 60
 
 
 def test_callbacks_see_the_run(plain):
@@ -317,13 +296,12 @@ def test_callbacks_see_the_run(plain):
 
     def callback(view):
         seen.append((view.phase, view.gradients, view.ess, view.rhat))
-        if view.phase == "sampling":
-            drawn.append(view.posterior().x.shape)
+        drawn.append(view.posterior().x.shape)
 
-    found = quietly(draws=DRAWS, callback=callback)
-    np.testing.assert_array_equal(found.x, plain.x)
+    found = quietly(draws=1000, callback=callback)
+    np.testing.assert_array_equal(found.x, quietly(draws=1000).x)
     phases = list(dict.fromkeys(phase for phase, *_ in seen))
-    assert phases == ["burn-in", "tuning", "adapting", "sampling"]
+    assert phases == ["burn-in", "adapting", "sampling"]
     gradients = [row[1] for row in seen]
     assert gradients == sorted(gradients)
     assert gradients[-1] == sum(found.stats.gradients.values())
@@ -405,8 +383,7 @@ def test_a_class_is_no_sampler():
 
 
 def test_moments_of_draws_from_before_all_was_frozen():
-    """An effective sample that is there as soon as sampling begins."""
-    found = quietly(ess=50, keep="moments")
+    found = quietly(ess=210, keep="moments")
     assert np.isfinite(found.moments.mean).all() and found.verdict.converged
 
 
@@ -447,20 +424,24 @@ def test_devices_belong_to_jax():
 # Densities that can't be sampled.
 
 
+@pytest.mark.parametrize("place", [np.zeros(3), np.random.default_rng(5).normal(size=(4, 1))])
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda x: jnp.sum(x * x) / 2,  # the sign
-        lambda x: -jnp.sum(x[:2] ** 2) / 2,  # a direction left free
-        pytest.param(lambda x: jnp.sum(x), marks=pytest.mark.slow),
-    ],
-    ids=["sign", "flat", "slope"],
+    "wrong", [lambda x: jnp.sum(x * x) / 2, lambda x: jnp.sum(x), lambda x: jnp.log1p(x @ x)]
 )
-def test_improper_densities_are_flagged(wrong):
-    with pytest.warns(schuss.NotConverged):
-        found = schuss.sample(logdensity=wrong, init=np.zeros(3), draws=40, progress=False)
-    assert not found.verdict.converged
-    assert "improper" in str(found.verdict)
+def test_energies_that_fall_without_end_are_refused(wrong, place):
+    """As those with a wrong sign do."""
+    with pytest.raises(ValueError, match=r"falls without end.* Check the sign"):
+        schuss.sample(logdensity=wrong, init=place, draws=40, progress=False)
+
+
+def test_a_direction_left_free_is_flagged():
+    with pytest.warns(schuss.NotConverged, match="may be improper"):
+        schuss.sample(
+            logdensity=lambda x: -jnp.sum(x[:2] ** 2) / 2,
+            init=np.zeros(3),
+            draws=40,
+            progress=False,
+        )
 
 
 ROWS = np.random.default_rng(0).normal(size=(20, 3))
@@ -478,7 +459,7 @@ def test_classes_that_a_plane_parts_are_told_of():
 
     with pytest.warns(schuss.NotConverged, match="may be improper.* every prior is proper"):
         found = schuss.sample(logdensity=logp, init=np.zeros(3), draws=100, progress=False)
-    assert "hardly moved" not in str(found.verdict)
+    assert not any("hardly moved" in reason.what for reason in found.verdict.reasons)
 
 
 def without_noise(p):
@@ -520,28 +501,6 @@ def test_a_density_that_grows_without_end_is_mostly_named(logp):
     names = "may be improper", "where neighbours in float64 are"
     told = [reasons(logp, shifted(seed)) for seed in range(8)]
     assert sum(any(name in words for name in names) for words in told) >= 4
-
-
-def test_chains_on_their_way_out_are_told_of():
-    """From random starts a sign error leaves them stuck far out, where energies have no digits."""
-    start = np.random.default_rng(0).normal(size=(4, 3))
-    with pytest.warns(schuss.NotConverged, match="all chains leave their start") as told:
-        found = schuss.sample(
-            logdensity=lambda x: jnp.sum(x * x) / 2, init=start, draws=40, progress=False
-        )
-    assert len(found.verdict.reasons) == 1 and "Check the sign" in str(told[0].message)
-    assert len(told) == 1
-
-
-@pytest.mark.parametrize(
-    ("wrong", "dim"),
-    [(lambda x: jnp.sum(x**2) / 2, 1), (lambda x: jnp.log1p(jnp.sum(x**2)), 3)],
-    ids=["square", "heavy tails"],
-)
-def test_energies_that_fall_without_end_are_refused(wrong, dim):
-    start = np.random.default_rng(5).normal(size=(4, dim))
-    with pytest.raises(ValueError, match=r"falls without end.* Check the sign"):
-        schuss.sample(logdensity=wrong, init=start, draws=40, progress=False)
 
 
 def test_work_from_a_far_start_is_that_of_every_density():

@@ -27,12 +27,12 @@ def sequence(blocks, name, chain):
     return np.concatenate([getattr(b, name)[: b.counts[chain], chain] for b in blocks])
 
 
-def test_draws_are_the_last_of_each_chain(blocks):
+def test_draws_are_the_first_of_each_chain(blocks):
     x, energy = draws(blocks, "x", "energy")
     assert len(x) == rows(blocks) == 14
     for chain in range(2):
-        np.testing.assert_array_equal(x[:, chain], sequence(blocks, "x", chain)[-14:])
-        np.testing.assert_array_equal(energy[:, chain], sequence(blocks, "energy", chain)[-14:])
+        np.testing.assert_array_equal(x[:, chain], sequence(blocks, "x", chain)[:14])
+        np.testing.assert_array_equal(energy[:, chain], sequence(blocks, "energy", chain)[:14])
 
 
 def test_blocks_that_are_not_ragged():

@@ -39,7 +39,7 @@ class Stats:
     thin: int = 1
     history: tuple[Mapping[str, Any], ...] = ()  # rows of the tuning; any key may be missing
     exact: bool = True
-    cut_short: bool = False  # whether the run ended before there were the exact draws asked for
+    cut_short: bool = False  # whether the run ended before its parameters had settled
     sampler: str = ""
     coordinates: str = ""  # what made others than the user's better, {} for the names of `leaders`
     leaders: tuple[int, ...] = ()  # flat coordinates that the others were described by

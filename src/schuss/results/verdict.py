@@ -36,6 +36,11 @@ class Verdict:
     interrupted: str = ""  # how far the run had come, where it was interrupted
 
     @property
+    def improper(self) -> bool:
+        """Whether a reason is that the density may be improper."""
+        return any("may be improper" in reason.what for reason in self.reasons)
+
+    @property
     def headline(self) -> str:
         """The verdict in one line."""
         first = f"Interrupted after {self.interrupted}. " if self.interrupted else ""
@@ -89,8 +94,8 @@ def judge(
     them). `temperature` is that of the draws without their weights. Chains with the same label in
     `start_groups` (chains,) began at one place. `left_behind` is the mass of a
     place that chains were at and no draw is, against that of the draws, `outward` the largest
-    upper quartile of (x − x₀)·∇E/d in a chain with the start x₀. `cut_short` says that exact draws
-    were asked for and these aren't, `charted` that the chains moved in other coordinates. Frozen
+    upper quartile of (x − x₀)·∇E/d in a chain with the start x₀. `cut_short` says that
+    the parameters hadn't settled, `charted` that the chains moved in other coordinates. Frozen
     chains fail the verdict and are then left out of the other checks, unless there is no other
     chain.
     """

@@ -39,6 +39,11 @@ ERROR, MEMORY, SHRINK, GROW = 0.01, 0.8, 0.5, 1.5
 NOWHERE = 1e30
 """No density has its mass so far away."""
 
+WITHOUT_END = (
+    "the energy falls without end: the way down from the start {}, so that the density can't be "
+    f"normalised. {PROPER}. If it is proper, start nearer to where its mass is"
+)
+
 
 class Controller(NamedTuple):
     """Step sizes by energy errors W ∝ ε³: ε ← (S/(T wanted))^(−1/6), S = Σ W²/dε⁶ with a memory."""
@@ -67,10 +72,7 @@ def initialise(problem: Problem, x: np.ndarray, seed: int, temperature: float = 
     found = descend(lambda x: evaluate(problem, x), x)
     best = np.argmin(found.energy)
     if np.abs(found.x[best]).max() > NOWHERE:
-        raise ValueError(
-            "the energy falls without end: the way down from the start leads to |x| > "
-            f"{NOWHERE:.0e}, so the density can't be normalised. {PROPER}"
-        )
+        raise ValueError(WITHOUT_END.format(f"leads to |x| > {NOWHERE:.0e}"))
     facts = Facts(x.mean(axis=0), found.energy[best], found.x[best], no_visit(problem.dim))
     gradients = found.iterations * len(x)
     counts = Counts(gradients=gradients)
@@ -98,7 +100,10 @@ def burn_in_at(problem, x, energy, grad, seed, temperature, facts, counts) -> Ru
         scale = np.append(scales_by_chain(x, grad / temperature), np.ones(dim - problem.dim))
         control = control.scaled(math.exp(np.mean(np.log(metric.scale / scale))))
         metric = scaled(scale)
-        over = burn_in.over(np.stack([one.block.energy.mean(0) for one in found]), problem.dim)
+        means = np.stack([one.block.energy.mean(0) for one in found])
+        if burn_in.endless(means.mean(axis=1)):
+            raise ValueError(WITHOUT_END.format("grows steeper with each step"))
+        over = burn_in.over(means, problem.dim)
         lost = zero > 0
         if len(found) >= 2 * burn_in.LEAST or over:
             lost = burn_in.lost(now.energy / temperature, control.step_size, dim)

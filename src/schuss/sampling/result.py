@@ -84,9 +84,8 @@ def posterior(
 
 def _adapting(blocks, size: int) -> np.ndarray:
     """Which draws (size, chains) were made while parameters still moved."""
-    after = sum((block.counts for block in blocks if block.frozen), np.zeros(1, int))
-    count = np.broadcast_to(after, blocks[0].counts.shape)
-    return np.arange(size)[:, None] < size - count
+    before = sum((block.counts for block in blocks if not block.frozen), 0 * blocks[0].counts)
+    return np.arange(size)[:, None] < before
 
 
 def _rows(energy: np.ndarray, state: RunState, rule: StoppingRule) -> np.ndarray:
@@ -102,7 +101,7 @@ def _rows(energy: np.ndarray, state: RunState, rule: StoppingRule) -> np.ndarray
 
 def _gradients(question: Question, state: RunState) -> dict[str, int]:
     """Gradients of all chains by phase."""
-    found, last = {"burn-in": question.spent}, 0
+    found, last = {"start": question.spent} if question.spent else {}, 0
     for row in state.history:
         found[row.phase] = found.get(row.phase, 0) + row.gradients - last
         last = row.gradients

@@ -27,6 +27,10 @@ from schuss.sampling.stopping import Clock, StoppingRule, line, stopping_rule
 REHEARSAL = 1 / 8
 """The share of a time after which the end of the run is rehearsed, which takes time as well."""
 
+DOUBT, DOUBTS = 50_000, 3
+"""Gradients after which the density may be found improper, and how often this has to be found, at
+twice as many gradients each time, before a run ends for that reason."""
+
 
 @dataclasses.dataclass(frozen=True)
 class View:
@@ -171,6 +175,7 @@ def sample(
 def _followed(question, plan, x, rule, clock, keep, save, report, callback) -> Posterior:
     """The posterior when the run has come to its end."""
     view, result, interrupted = None, None, False
+    doubted, due = 0, DOUBT
     try:
         for state in run(plan, x, save.found):
             view, result = View(question, plan, state, rule, clock, keep), None
@@ -181,6 +186,11 @@ def _followed(question, plan, x, rule, clock, keep, save, report, callback) -> P
             report(line(state, rule, clock))
             if _spent(view):
                 break
+            if rule.open_ended and view.gradients >= due:
+                result = view.posterior()
+                doubted, due = doubted + 1 if result.verdict.improper else 0, 2 * view.gradients
+                if doubted == DOUBTS:
+                    break
             if rule.enough(state):
                 result = view.posterior()
                 if rule.thin is not None or not _contradicted(result):

@@ -166,7 +166,7 @@ def rows(blocks: tuple[Block, ...]) -> int:
 
 
 def draws(blocks: tuple[Block, ...], *names: str) -> list[np.ndarray]:
-    """Fields of several blocks as (n, chains, …): of each chain its last n draws."""
+    """Fields of several blocks as (n, chains, …): of each chain its first n draws."""
     lengths = [len(block.energy) for block in blocks]
     counts = np.stack([block.counts for block in blocks])
     values = [np.concatenate([getattr(block, name) for block in blocks]) for name in names]
@@ -175,9 +175,7 @@ def draws(blocks: tuple[Block, ...], *names: str) -> list[np.ndarray]:
     valid = np.concatenate(
         [np.arange(n)[:, None] < c for n, c in zip(lengths, counts, strict=True)]
     )
-    size, total = rows(blocks), valid.sum(axis=0)
-    order = np.argsort(~valid, axis=0, kind="stable")
-    at = np.take_along_axis(order, np.arange(size)[:, None] + (total - size), axis=0)
+    at = np.argsort(~valid, axis=0, kind="stable")[: rows(blocks)]
     return [part[at, np.arange(part.shape[1])] for part in values]
 
 

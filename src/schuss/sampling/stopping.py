@@ -63,9 +63,14 @@ class StoppingRule:
         each = self.draws * chains if self.draws is not None else self.ess
         return max(MAX_PER_DRAW * (each or 0), LEAST_MAX)
 
+    @property
+    def open_ended(self) -> bool:
+        """Whether the draws decide when there are enough."""
+        return self.seconds is None and self.gradients is None
+
     def enough(self, state: RunState) -> bool:
         """Whether the draws are as many as were asked for; the verdict has the last word."""
-        if self.draws is None and self.ess is None:
+        if not self.open_ended:
             return False
         made, mixing = rows(state.settled_blocks) * state.thin, state.mixing
         if self.draws is not None and made < self.draws * (self.thin or 1):

@@ -1,4 +1,4 @@
-"""When the energy has stopped falling, and where a path of energies has settled."""
+"""When the energy has stopped falling, and which chains should begin again elsewhere."""
 
 import math
 
@@ -36,36 +36,8 @@ def lost(energy: np.ndarray, steps: np.ndarray, dim: int) -> np.ndarray:
     return stuck if np.all(stuck | high) else stuck | high
 
 
-def settled(means: np.ndarray, spread: float) -> int:
-    """The first chunk by which every chain's mean energy has been as low as it is later on.
-
-    `means` (chunks, chains) are compared with the second half's mean plus twice the `spread`.
-    """
-    level = means[len(means) // 2 :].mean() + 2 * spread
-    reached = np.logical_or.accumulate(means <= level, axis=0).all(axis=1)
-    return int(np.argmax(reached)) if reached.any() else len(means) // 2
-
-
-def skipped(energy: np.ndarray, chunk: int) -> int:
-    """How many of the first states don't count: until chunks have settled, and a tenth of the rest.
-
-    From energies (n, chains).
-    """
-    first = _unsettled(energy, chunk)
-    return first + (len(energy) - first) // 10
-
-
-def strayed(energy: np.ndarray, chunk: int) -> int:
-    """How many of the first states there were before the last chain came home from far away.
-
-    No chain of draws begins there by chance: 4 standard deviations up, for the mean of a chunk.
-    """
-    return _unsettled(energy, chunk, 2.0)
-
-
-def _unsettled(energy, chunk, spreads=1.0):
-    """The first states, as long as a chain hadn't settled by its energy."""
-    chunks = len(energy) // chunk
-    means = energy[: chunks * chunk].reshape(chunks, chunk, -1).mean(axis=1)
-    spread = float(energy[len(energy) // 2 :].std())
-    return settled(means, spreads * spread) * chunk
+def endless(means: np.ndarray) -> bool:
+    """Whether mean energies (chunks,) have fallen all the time, and faster in the second half."""
+    half = len(means) // 2
+    falling = len(means) >= MOST and np.all(np.diff(means) < 0)
+    return bool(falling and means[half] - means[-1] > means[0] - means[half])

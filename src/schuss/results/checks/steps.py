@@ -55,16 +55,15 @@ def acceptance(values: ArrayLike | None, kept: np.ndarray) -> Found:
     return Found([Reason(WRONG, text, mean, ACCEPTANCE, remedy)], numbers, [])
 
 
-def cut_short(before_exact: bool) -> list[Reason]:
-    """Draws of the flow where exact ones were asked for."""
-    if not before_exact:
+def cut_short(before_settled: bool) -> list[Reason]:
+    """Draws from before the parameters had settled."""
+    if not before_settled:
         return []
     text = (
-        "the run ended before its exact phase, so these are draws of the unadjusted flow, which "
-        "its finite steps bias"
+        "the run ended before its parameters had settled, so these are the states of its first "
+        "windows"
     )
-    remedy = "Ask for more, or pass exact=False where a bias is all right"
-    return [Reason(FEW, text, 0.0, 1.0, remedy)]
+    return [Reason(FEW, text, 0.0, 1.0, "Ask for more")]
 
 
 def broken(values: ArrayLike | None, kept: np.ndarray) -> list[Reason]:
