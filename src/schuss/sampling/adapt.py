@@ -28,7 +28,7 @@ from schuss.sampling.state import (
     rows,
 )
 from schuss.tuning import metric as metrics
-from schuss.tuning import search, step_size
+from schuss.tuning import search, slopes, step_size
 from schuss.tuning.local_mass import log_mass
 
 FIRST, GROWTH, LONGEST = 16, 1.4, 1024
@@ -84,7 +84,8 @@ def adapt(state: RunState, seed: int) -> RunState:
     metric = _metric(y, g, state.transform.metric)
     ratio, volume = _change(state.transform.metric, metric)
     other = maps is not state.transform.maps
-    large = other or ratio > CHANGED
+    knee = _knee(state, maps, metric)
+    large = other or ratio > CHANGED or math.isfinite(knee) > math.isfinite(state.params.knee)
     root, change = math.sqrt(len(metric.scale)), 1.0
     first = state.phase == "burn-in"
     if not first:
@@ -95,7 +96,7 @@ def adapt(state: RunState, seed: int) -> RunState:
     steady = state.steady + 1 if not large and 1 / ALIKE < change < ALIKE else 0
     return state._replace(
         transform=Transform(metric, maps),
-        params=KernelParams(epsilon, 2 * root),
+        params=KernelParams(epsilon, 2 * root, knee),
         settled=len(state.blocks) if large else state.settled,
         steady=steady,
         mixing=Mixing() if large else state.mixing,
@@ -199,6 +200,18 @@ def _metric(y, g, present) -> metrics.Metric:
             fitted = fit(_flat(y), _flat(g), effective)
     finite = all(np.isfinite(part).all() for part in fitted)
     return fitted if finite else present
+
+
+def _knee(state: RunState, maps, metric) -> float:
+    """Where steps become shorter, from when they are refused on steep slopes; ∞ before."""
+    last, knee = state.blocks[-1], state.params.knee
+    if last.x.shape[-1] == 1:
+        return knee
+    g = in_map(maps, last.x, last.grad / state.temperature)[1]
+    tried = slopes.tries(metric.pull(np, g, g), last.acceptance)
+    if tried.shape[1] < slopes.LEAST_TRIES or not (math.isfinite(knee) or slopes.refused(tried)):
+        return knee
+    return slopes.knee(tried, g.shape[-1])
 
 
 def _step_change(last: WindowRow, ess: float) -> float:

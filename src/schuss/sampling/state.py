@@ -4,6 +4,7 @@ Three coordinate systems have three letters: x the user's, flat and unconstraine
 reparametrised ones, x = map(y); z the metric's, y = A z, in which the kernel moves.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ class KernelParams(NamedTuple):
 
     step_size: np.ndarray  # ε, (chains,)
     L: float  # length over which a direction is forgotten
+    knee: float = math.inf  # log|∇E| in z above which steps are shorter, by `core.local_step`
 
 
 class Transform(NamedTuple):

@@ -6,6 +6,7 @@ where a transition ends.
 """
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,12 @@ from schuss.tuning.metric import in_loops
 
 METROPOLIS = persistent.kernel(ESH, LEAPFROG)
 """The scaled flow with a Metropolis test in every step (Neal 2020; Riou-Durand et al. 2023)."""
+
+LOCAL = persistent.kernel(ESH, LEAPFROG, local=True)
+"""The same with steps that are shorter on steep slopes."""
+
+SPREAD = 0.1
+"""How much the logarithms of local steps vary."""
 
 FLOW = unadjusted.kernel(ESH, MINIMAL_NORM)
 """The scaled flow as it is: MCLMC."""
@@ -53,12 +60,13 @@ def window(
 ) -> Found:
     """So many steps of each chain from where it is, with the noise of this key."""
     engine, like = problem.engine, problem.x
-    frames = _frames(problem, setting.transform, key)
+    rng = np.random.default_rng([*key, 1])
+    frames = _frames(problem, setting.transform, rng)
     z = to_z(np, frames, chains.x)
     given = tempered(lambda x: (chains.energy, chains.grad), setting.temperature)
     with np.errstate(all="ignore"):
         energy, grad = through(np, given, frames)(z)
-        kernel, params, state = begin(setting.exact, setting.params, chains, z, energy, grad)
+        kernel, params, state = begin(setting.exact, setting.params, chains, z, energy, grad, rng)
 
     def placed(record):
         return type(record)(*(engine.asarray(part, like) for part in record))
@@ -89,29 +97,28 @@ class Begun(NamedTuple):
     state: Any
 
 
-def begin(exact: bool, params: KernelParams, chains: ChainState, z, energy, grad) -> Begun:
+def begin(exact: bool, params: KernelParams, chains: ChainState, z, energy, grad, rng) -> Begun:
     """Chains at the beginning of a transition at z, with the energy and the gradient there."""
     dim, ratio = z.shape[1], params.step_size / params.L
     kappa, zero = np.float64(dim - 1), np.float64(0)
-    nu = forgetting(np, 2 * ratio, dim)
-    if exact:
-        kernel, lookahead = METROPOLIS, np.floor(0.5 / ratio)
-        given = persistent.Params(
-            params.step_size, kappa, kappa, nu, lookahead, 2 * ratio, zero, zero
-        )
-    else:
+    nu, slice_uniform = forgetting(np, 2 * ratio, dim), (chains.slice_variable[:, None] + 1) / 2
+    if not exact:
         kernel, given = FLOW, unadjusted.Params(params.step_size, kappa, nu)
-    noise = Noise(chains.u, (chains.slice_variable[:, None] + 1) / 2)
-    return Begun(kernel, given, kernel.init(np, z, energy, grad, noise, given))
+    else:
+        local = math.isfinite(params.knee)
+        kernel, lookahead = LOCAL if local else METROPOLIS, np.floor(0.5 / ratio)
+        law = (np.float64(params.knee), np.float64(SPREAD)) if local else (zero, zero)
+        given = persistent.Params(params.step_size, kappa, kappa, nu, lookahead, 2 * ratio, *law)
+    uniform = np.concatenate([slice_uniform, rng.uniform(size=slice_uniform.shape)], axis=1)
+    return Begun(kernel, given, kernel.init(np, z, energy, grad, Noise(chains.u, uniform), given))
 
 
-def _frames(problem, transform, key):
+def _frames(problem, transform, rng):
     """Changes of coordinates from x to z; on a line one coordinate more, redrawn each time."""
     frames = (*transform.maps, in_loops(transform.metric))
     if problem.dim > 1:
         return frames
-    a = np.random.default_rng([*key, 1]).standard_normal((len(problem.x), 1))
-    return (Auxiliary(a), *frames)
+    return (Auxiliary(rng.standard_normal((len(problem.x), 1))), *frames)
 
 
 def _block(chains: ChainState, step: Step, frozen: bool) -> Block:
