@@ -5,10 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schuss.diagnostics import ess, rhat, vectorised
+from schuss.diagnostics.vectorised import mid_ranks
 
 
 def autoregression(seed, draws, chains, dim, rho):
@@ -210,3 +212,8 @@ def test_bad_input():
         vectorised.fast_ess(np.full((8, 2, 1), np.nan))
     with pytest.raises(ValueError, match="weights must have shape"):
         vectorised.rank_ess(np.zeros((8, 2, 1)), np.ones((2, 8)))
+
+
+def test_mid_ranks_are_those_of_scipy():
+    x = np.random.default_rng(7).integers(0, 9, (5, 12)) / 4
+    np.testing.assert_array_equal(mid_ranks(x), scipy.stats.rankdata(x, axis=None).reshape(x.shape))

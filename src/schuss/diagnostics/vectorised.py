@@ -286,6 +286,13 @@ def _untied(x: Array) -> Array:
     return ndtri((np.arange(size) + 0.625) / (size + 0.25))
 
 
+def mid_ranks(values: ArrayLike) -> Array:
+    """Ranks 1, 2, … of all entries; equal ones share the mean of theirs. The shape is kept."""
+    values = np.asarray(values)
+    _, group, size = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(size) - (size - 1) / 2)[group].reshape(values.shape)
+
+
 def _scores(columns: Array, w: Array | None, order: NDArray[np.intp], untied: Array) -> Array:
     """Normal scores Φ⁻¹((n p + 1/8)/(n + 1/4)) of the mid-rank p of each draw in its column."""
     from scipy.special import ndtri

@@ -13,6 +13,7 @@ import numpy as np
 
 from schuss.core.kernel import Noise
 from schuss.engines.compiling import apart, compiled
+from schuss.engines.disk_cache import on_disk
 from schuss.engines.engine import (
     Job,
     NoNumber,
@@ -156,6 +157,7 @@ class Jax:
     def ahead(self, job: Job, state):
         """Where the next step evaluates the energy."""
         with precision(state.x.dtype):
+            _load(job, state)
             return stepwise()[0](job.kernel, _varying(job), state)
 
     def finish_step(self, job: Job, state, t, energy, g, moving):
@@ -235,6 +237,25 @@ def loops(grad_fn) -> Loops:
 def stepwise() -> tuple[Any, Any]:
     """`ahead` and `finish_step`, compiled: they know no energy, and serve all of them."""
     return compiled(_ahead, "kernel"), compiled(_finish_step, "kernel")
+
+
+_LOADED: set[Hashable] = set()
+"""Kernels, shapes and dtypes whose steps are compiled."""
+
+
+def _load(job: Job, state) -> None:
+    """Steps of this kernel and these shapes, from disk where they were compiled before."""
+    varying = _varying(job)
+    parts, tree = jax.tree.flatten((varying, state))
+    shapes = tuple((part.shape, part.dtype, getattr(part, "sharding", None)) for part in parts)
+    key = (job.kernel, tree, shapes)
+    if key in _LOADED:
+        return
+    with on_disk():
+        ahead, finish = stepwise()
+        x, moving = ahead(job.kernel, varying, state), np.ones(len(state.x), bool)
+        finish(job.kernel, varying, state, np.int32(1), state.energy, x, moving)
+    _LOADED.add(key)
 
 
 @functools.lru_cache(maxsize=MOST)

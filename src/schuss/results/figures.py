@@ -130,11 +130,11 @@ def smooth_density(values: np.ndarray, grid: np.ndarray, w: np.ndarray | None) -
 
 def rank_counts(values: np.ndarray, w: np.ndarray | None) -> np.ndarray:
     """Share of each chain's weight in `RANK_BINS` equal bins of the pooled ranks, 1 when mixed."""
-    from scipy.stats import rankdata
+    from schuss.diagnostics.vectorised import mid_ranks
 
     chains = values.shape[0]
     if w is None:
-        place = (rankdata(values).reshape(values.shape) - 0.5) / values.size
+        place = (mid_ranks(values) - 0.5) / values.size
         w = np.ones(values.shape)
     else:
         order = np.argsort(values, axis=None)

@@ -40,9 +40,6 @@ def flat_names(
 
 def _orders(columns: np.ndarray) -> list[bytes]:
     """The order of each column's entries as a key; empty where there are too few different ones."""
-    from scipy.stats import rankdata
-
     known = np.where(np.isfinite(columns).all(axis=0), columns, 0.0)
-    ranks = rankdata(known, method="min", axis=0).astype(np.int32).T
-    distinct = [np.unique(row).size for row in ranks]
-    return [row.tobytes() if count > 8 else b"" for row, count in zip(ranks, distinct, strict=True)]
+    ranks = [np.unique(column, return_inverse=True)[1].astype(np.int32) for column in known.T]
+    return [rank.tobytes() if rank.max(initial=0) >= 8 else b"" for rank in ranks]

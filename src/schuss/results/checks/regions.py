@@ -9,7 +9,7 @@ import math
 import numpy as np
 from scipy.special import ndtri
 
-from schuss.diagnostics.vectorised import fast_ess
+from schuss.diagnostics.vectorised import fast_ess, mid_ranks
 from schuss.results.checks.evidence import Evidence, chain_words, listed
 
 APART = 4.0
@@ -47,9 +47,7 @@ def groups(column: np.ndarray, w: np.ndarray | None) -> list[np.ndarray]:
     In order of the means, a group ends where the next chain is `APART` standard errors away, or, if
     there is no such gap, at the widest one.
     """
-    from scipy.stats import rankdata
-
-    scores = ndtri((rankdata(column, axis=None) - 0.5) / column.size).reshape(column.shape)
+    scores = ndtri((mid_ranks(column) - 0.5) / column.size)
     mean, sd = _mean_and_sd(scores, w)
     error = sd / np.sqrt(np.maximum(own_ess(scores, w), 1.0))
     order = np.argsort(mean)
