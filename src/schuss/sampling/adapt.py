@@ -18,6 +18,7 @@ from schuss.diagnostics.vectorised import ess_and_rhat, fast_ess, strict_ess_and
 from schuss.sampling import tempering
 from schuss.sampling.initialise import beside, last_visit, moved_beside
 from schuss.sampling.state import (
+    Block,
     KernelParams,
     Mixing,
     RunState,
@@ -52,8 +53,8 @@ CHANGED = 1.6
 EARLY = 8
 """Blocks up to which the first third of the draws is left out of the fits."""
 
-MAX_FIT = 20_000
-"""Draws of all chains that a fit takes, evenly spaced."""
+MAX_FIT, MAX_FIT_NUMBERS = 20_000, 10_000_000
+"""Draws of all chains that a fit takes, evenly spaced, and coordinates of them all."""
 
 MAX_MAPS = 4
 
@@ -64,6 +65,9 @@ MIN_DRAWS = 32
 
 MAX_ASSESSED = 4000
 """Draws of a chain that an assessment takes, evenly spaced."""
+
+MAX_COLUMNS = 64
+"""Coordinates that an assessment takes, the slowest ones."""
 
 NEGLIGIBLE = 1e-3
 """Share of the mass around a chain below which it may be moved beside another one."""
@@ -113,18 +117,40 @@ def assess(state: RunState, monitored: np.ndarray | slice = slice(None)) -> Mixi
     size = rows(blocks)
     if size < MIN_DRAWS:
         return Mixing(draws=size * state.thin)
-    every = -(-size // MAX_ASSESSED)
-    x, energy = (part[::every, monitored] for part in draws(blocks, "x", "energy"))
+    at, columns = slice(None, None, -(-size // MAX_ASSESSED)), slowest(blocks)
+    x, energy = (
+        part[:, monitored] for part in draws(blocks, "x", "energy", at=at, columns=columns)
+    )
     if state.temperature != 1:
         chosen = tempering.resampled(energy, state.temperature, len(energy))
         each = np.arange(energy.shape[1])
         x, energy = x[chosen, each], energy[chosen, each]
-    columns = [x, (x - x.mean((0, 1))) ** 2, energy[..., None]]
-    bulk, rhat = strict_ess_and_rhat(np.concatenate(columns, 2))
+    values = [x, (x - x.mean((0, 1))) ** 2, energy[..., None]]
+    bulk, rhat = strict_ess_and_rhat(np.concatenate(values, 2))
     low, high = np.quantile(x, (0.05, 0.95), axis=(0, 1))
     tail = fast_ess(np.concatenate([x <= low, x >= high], 2).astype(float))
     scale = state.chains.x.shape[0] / energy.shape[1]
     return Mixing(scale * float(min(bulk.min(), tail.min())), float(rhat.max()), size * state.thin)
+
+
+def slowest(blocks: tuple[Block, ...]) -> np.ndarray | slice:
+    """The `MAX_COLUMNS` coordinates that move least, by the means of blocks of x and (x − m)².
+
+    A mean of n draws has the variance τ σ²/n, so that Σ n (mean − m)² is in proportion to τ.
+    """
+    if blocks[0].x.shape[-1] <= MAX_COLUMNS:
+        return slice(None)
+    count = np.array([len(block.energy) for block in blocks])[:, None, None]
+    mean = np.stack([block.x.mean(axis=0) for block in blocks])
+    square = np.stack([np.einsum("ncd,ncd->cd", block.x, block.x) for block in blocks]) / count
+    center = np.average(mean, axis=0, weights=count[:, 0, 0]).mean(axis=0)
+    spread = square - 2 * center * mean + center**2
+    variance = np.average(spread, axis=0, weights=count[:, 0, 0]).mean(axis=0)
+    slow = [
+        np.sum(count * (part - middle) ** 2, axis=(0, 1)) / scale
+        for part, middle, scale in ((mean, center, variance), (spread, variance, variance**2))
+    ]
+    return np.unique([np.argsort(-one)[: MAX_COLUMNS // 2] for one in slow])
 
 
 def in_map(maps: tuple, x: np.ndarray, grad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -138,10 +164,12 @@ def in_map(maps: tuple, x: np.ndarray, grad: np.ndarray) -> tuple[np.ndarray, np
 
 def _recent(state: RunState) -> tuple[np.ndarray, np.ndarray]:
     """Draws and gradients for the fits: all since burn-in, less the first third while few."""
-    x, grad = draws(state.blocks, "x", "grad")
-    skip = len(x) // 3 if len(state.blocks) < EARLY else 0
-    every = -(-(len(x) - skip) * x.shape[1] // MAX_FIT)
-    return x[skip::every], grad[skip::every]
+    size, chains = rows(state.blocks), len(state.chains.energy)
+    skip = size // 3 if len(state.blocks) < EARLY else 0
+    most = min(MAX_FIT, MAX_FIT_NUMBERS // state.chains.x.shape[1])
+    every = -(-(size - skip) * chains // max(most, chains))
+    x, grad = draws(state.blocks, "x", "grad", at=slice(skip, None, every))
+    return x, grad
 
 
 def _flat(values: np.ndarray) -> np.ndarray:

@@ -36,11 +36,16 @@ def posterior(
     problem, facts = question.problem, state.facts
     settled = rows(state.settled_blocks) >= MIN_ROWS
     blocks = state.settled_blocks if settled else state.blocks
-    kept: dict[str, np.ndarray] = dict(zip(FIELDS, draws(blocks, *FIELDS), strict=True))
-    kept["adapting"] = _adapting(blocks, len(kept["energy"]))
-    size, at = len(kept["energy"]), _rows(kept["energy"], state, rule)
-    each = np.arange(at.shape[1])
-    kept = {name: np.swapaxes(values[at, each], 0, 1) for name, values in kept.items()}
+    size = rows(blocks)
+    at = _spaced(size, rule)
+    every = at if state.temperature == 1 else slice(None)
+    kept = dict(zip(FIELDS, draws(blocks, *FIELDS, at=every), strict=True))
+    kept["adapting"] = _adapting(blocks, size)[every]
+    if state.temperature != 1:
+        chosen = tempering.resampled(kept["energy"], state.temperature, len(at))
+        each = np.arange(chosen.shape[1])
+        kept = {name: values[chosen, each] for name, values in kept.items()}
+    kept = {name: np.swapaxes(values, 0, 1) for name, values in kept.items()}
     x = np.ascontiguousarray(kept["x"])
     maps = state.transform.maps
     stats = Stats(
@@ -57,7 +62,7 @@ def posterior(
         seconds=clock.seconds,
         divergences=facts.divergences,
         restarted=facts.restarts,
-        thin=state.thin * max(size // len(at), 1),
+        thin=state.thin * max(size // max(len(at), 1), 1),
         history=tuple(row._asdict() | {"refresh": row.L} for row in state.history),
         exact=plan.exact,
         cut_short=not settled,
@@ -88,15 +93,13 @@ def _adapting(blocks, size: int) -> np.ndarray:
     return np.arange(size)[:, None] < before
 
 
-def _rows(energy: np.ndarray, state: RunState, rule: StoppingRule) -> np.ndarray:
-    """The numbers (n, chains) of the draws that are given: as many as asked for, evenly spaced."""
-    size, chains = energy.shape
+def _spaced(size: int, rule: StoppingRule) -> np.ndarray:
+    """The numbers of the draws that are given: as many as asked for, evenly spaced."""
     count = size // (rule.thin or 1) if rule.draws is None else min(rule.draws, size)
-    if state.temperature != 1:
-        return tempering.resampled(energy, state.temperature, count)
     every = np.arange(1, count + 1)
-    at = every * rule.thin if rule.thin and rule.thin * count <= size else every * size // count
-    return np.repeat(at[:, None] - 1, chains, axis=1)
+    if rule.thin is not None and rule.thin * count <= size:
+        return every * rule.thin - 1
+    return every * size // max(count, 1) - 1
 
 
 def _gradients(question: Question, state: RunState) -> dict[str, int]:

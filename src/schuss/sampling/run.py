@@ -24,6 +24,7 @@ from schuss.sampling.state import (
     sealed,
     thinned,
 )
+from schuss.sampling.stopping import StoppingRule
 from schuss.sampling.window import Setting, window
 from schuss.tuning import metric as metrics
 from schuss.tuning.local_mass import log_mass
@@ -34,8 +35,12 @@ FUSE = 30_000
 ASSESS = 1.2
 """Growth of the number of draws between two assessments."""
 
-MAX_ROWS = 4000
-"""Draws of a chain that are kept at least; beyond twice as many every second one goes."""
+MAX_ROWS, MAX_NUMBERS, LEAST_ROWS = 4000, 10_000_000, 250
+"""Draws of a chain that are kept, beyond twice as many of which every second one goes, the
+coordinates in all of them, and the draws that are kept at least."""
+
+PER_EFFECTIVE = 4
+"""Draws kept for each effective one that is asked for."""
 
 NEAR = 1e-3
 """The distance, in units of the chains' spread, of locations that show how wide a mode is."""
@@ -119,6 +124,15 @@ def cooled(plan: Plan, state: RunState) -> RunState:
     facts = facts._replace(visited=facts.visited.joined(visited))
     fresh = burn_in_at(plan.problem, x, e, grad, plan.seed, 1.0, facts, counts)
     return adapt(fresh._replace(history=(*state.history, _row(fresh))), plan.seed)
+
+
+def rows_kept(rule: StoppingRule, keep: str, chains: int, dim: int) -> int:
+    """Draws of each chain beyond twice as many of which every second one goes."""
+    few = max(min(MAX_ROWS, MAX_NUMBERS // (chains * dim)), LEAST_ROWS)
+    wanted = 0 if rule.draws is None or keep == "moments" else rule.draws * (rule.thin or 1)
+    if rule.ess is not None:
+        wanted = math.ceil(PER_EFFECTIVE * rule.ess / chains)
+    return max(few, wanted)
 
 
 def monitored(chains: int) -> slice | np.ndarray:

@@ -20,7 +20,7 @@ from schuss.sampling import fixed
 from schuss.sampling.checkpoint import saving
 from schuss.sampling.initialise import evaluate
 from schuss.sampling.result import posterior
-from schuss.sampling.run import MAX_ROWS, Plan, monitored, run
+from schuss.sampling.run import Plan, monitored, rows_kept, run
 from schuss.sampling.state import RunState
 from schuss.sampling.stopping import Clock, StoppingRule, line, stopping_rule
 
@@ -158,12 +158,9 @@ def sample(
         result = fixed.run(question, algorithm, rule, seed, progress, keep, exact)
         result.verdict.warn(stacklevel=3)
         return result
-    clock, most, exact = Clock(), MAX_ROWS, exact is None or exact
+    clock, exact = Clock(), exact is None or exact
     x = _finite_starts(problem)
-    if rule.draws is not None:
-        most = max(MAX_ROWS, rule.draws * (rule.thin or 1))
-    elif rule.ess is not None:
-        most = max(MAX_ROWS, int(8 * rule.ess / len(x)))
+    most = rows_kept(rule, keep, *x.shape)
     plan = Plan(problem, seed, exact, most, keep == "moments", monitored(len(x)))
     settings = {"exact": plan.exact, "keep": keep}
     with saving(checkpoint, plan, x, settings) as save, reporting(progress) as report:

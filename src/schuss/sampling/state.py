@@ -167,18 +167,37 @@ def rows(blocks: tuple[Block, ...]) -> int:
     return int(sum(block.counts for block in blocks).min()) if blocks else 0
 
 
-def draws(blocks: tuple[Block, ...], *names: str) -> list[np.ndarray]:
-    """Fields of several blocks as (n, chains, …): of each chain its first n draws."""
-    lengths = [len(block.energy) for block in blocks]
-    counts = np.stack([block.counts for block in blocks])
-    values = [np.concatenate([getattr(block, name) for block in blocks]) for name in names]
-    if all(np.all(c == n) for c, n in zip(counts, lengths, strict=True)):
-        return values
-    valid = np.concatenate(
-        [np.arange(n)[:, None] < c for n, c in zip(lengths, counts, strict=True)]
-    )
-    at = np.argsort(~valid, axis=0, kind="stable")[: rows(blocks)]
-    return [part[at, np.arange(part.shape[1])] for part in values]
+def draws(
+    blocks: tuple[Block, ...],
+    *names: str,
+    at: np.ndarray | slice = slice(None),
+    columns: np.ndarray | slice = slice(None),
+) -> list[np.ndarray]:
+    """Fields of several blocks as (n, chains, …), of each chain its first n draws.
+
+    Of these the rows `at`, in order, and of positions and gradients some `columns`.
+    """
+    size, chains = rows(blocks), len(blocks[0].counts)
+    wanted = np.arange(size)[at]
+    place = np.full(size + 1, -1)
+    place[wanted] = np.arange(len(wanted))
+    parts = [[getattr(block, name) for block in blocks] for name in names]
+    # A chain's draws one after the other, as results have them.
+    found = [np.empty((chains, len(wanted), *_tail(part[0], columns))) for part in parts]
+    first = np.zeros(chains, int)
+    for k, block in enumerate(blocks):
+        t = np.arange(len(block.energy))[:, None]
+        row = place[np.where(t < block.counts, np.minimum(first + t, size), size)]
+        t, chain = np.nonzero(row >= 0)
+        for part, values in zip(found, parts, strict=True):
+            value = values[k] if part.ndim == 2 else values[k][..., columns]
+            part[chain, row[t, chain]] = value[t, chain]
+        first = first + block.counts
+    return [part.swapaxes(0, 1) for part in found]
+
+
+def _tail(values: np.ndarray, columns: np.ndarray | slice) -> tuple[int, ...]:
+    return values[0, 0, columns].shape if values.ndim == 3 else ()
 
 
 def thinned(block: Block, every: int) -> Block:
