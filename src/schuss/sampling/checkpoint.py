@@ -39,16 +39,17 @@ class Saved:
         with understood(path):
             self.found = None if there is None else rebuilt(*there)
         self.rows = 0 if self.found is None else _aligned(self.found.blocks)
-        self.thin = 1 if self.found is None else self.found.thin
+        self.kind = self.found and (self.found.thin, self.found.temperature)
 
     def __call__(self, state: RunState) -> None:
         """Commit it, with the draws that are new."""
         if state is self.found:
             return
-        if state.thin != self.thin:
+        kind = (state.thin, state.temperature)
+        if kind != self.kind:
             for name in FIELDS if self.rows else ():
                 self.store.truncate(name, self.rows)
-            self.rows, self.thin = 0, state.thin
+            self.rows, self.kind = 0, kind
         new, kept = flattened(state, self.rows)
         self.store.commit(kept, new)
         self.rows = _aligned(state.blocks)
