@@ -8,7 +8,9 @@ from schuss.core import local_step, persistent
 from schuss.core.dynamics import ESH
 from schuss.core.integrators import LEAPFROG
 from schuss.core.kernel import Noise
-from schuss.sampling.exact import EVERYWHERE
+
+EVERYWHERE = np.inf, 1e-20
+"""Knee and spread of local steps that are the same everywhere."""
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
