@@ -34,3 +34,10 @@ def test_chain_by_chain():
     parts = [gaussian(20, np.zeros(3), np.array([1.0, 2.0, 3.0]) * k, k) for k in (1, 2)]
     together = log_mass(*(np.stack(pair, axis=1) for pair in zip(*parts, strict=True)))
     np.testing.assert_allclose(together.value, [log_mass(*part).value for part in parts])
+
+
+def test_a_chain_that_stood_still_shows_no_mass():
+    x, g, energy = gaussian(20, np.zeros(3), np.ones(3))
+    still = (np.repeat(part[:1], 20, axis=0) for part in (x, g, energy))
+    both = (np.stack(pair, axis=1) for pair in zip((x, g, energy), still, strict=True))
+    np.testing.assert_allclose(log_mass(*both).error, [0, np.inf], atol=1e-9)

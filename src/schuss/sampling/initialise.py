@@ -108,6 +108,7 @@ def burn_in_at(problem, x, energy, grad, seed, temperature, facts, counts) -> Ru
         if len(found) >= 2 * burn_in.LEAST or over:
             lost = burn_in.lost(now.energy / temperature, control.step_size, dim)
         facts = _noted(facts, found, (lost | over) & (temperature == 1), gone)
+        facts = facts._replace(restarts=facts.restarts + int(lost.sum()))
         now, control = _restarted(now, control, lost, rng)
         gone = lost
         if over:

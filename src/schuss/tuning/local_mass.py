@@ -8,7 +8,10 @@ from schuss.tuning.metric import scales
 
 
 class LogMass(NamedTuple):
-    """The logarithm of a mass, and how much its bottom varies from draw to draw: 0 on Gaussians."""
+    """The logarithm of a mass, and how much its bottom varies from draw to draw: 0 on Gaussians.
+
+    Infinite where no draw differs from the others.
+    """
 
     value: np.ndarray
     error: np.ndarray
@@ -24,4 +27,6 @@ def log_mass(x: np.ndarray, g: np.ndarray, energy: np.ndarray) -> LogMass:
     with np.errstate(over="ignore", invalid="ignore"):
         bottom = energy - 0.5 * np.sum((s * g) ** 2, axis=-1)
         value = np.sum(np.log(s), axis=-1) - bottom.mean(axis=0)
-        return LogMass(value, bottom.std(axis=0))
+        # Draws that are all one say nothing of a scale.
+        still = np.all(x == x[:1], axis=(0, -1))
+        return LogMass(value, np.where(still, np.inf, bottom.std(axis=0)))

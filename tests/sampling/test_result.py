@@ -1,15 +1,14 @@
 """Modes that chains were in and left are told; lines with two modes are sampled."""
 
 import warnings
-from types import SimpleNamespace
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import schuss
-from schuss.sampling.gather import _left_behind
-from schuss.sampling.places import Places
+from schuss.sampling.result import _missed_mass
+from schuss.sampling.state import Facts, Visited
 from schuss.tuning.local_mass import log_mass
 
 pytestmark = pytest.mark.statistics
@@ -35,13 +34,28 @@ def starts(size, count):
     return x
 
 
-@pytest.mark.parametrize("size", [0.3, 0.4])
-def test_a_narrow_mode_that_chains_were_thrown_out_of(size):
-    """The draws are all in the wide mode, and the share of the narrow one is 1 to 1."""
+def of_two_modes(size, count):
+    return schuss.sample(
+        logdensity=two_modes(size), init=starts(size, count), gradients=8000, progress=False
+    )
+
+
+@pytest.mark.parametrize("size", [0.1, 0.15])
+def test_a_chain_that_leaves_a_mode(size):
+    """Energies of the wide mode are far above those of three chains, and its share is 1 to 1."""
     with pytest.warns(schuss.NotConverged, match="a place that the draws don't reach"):
-        run = schuss.sample(logdensity=two_modes(size), init=starts(size, 1), progress=False)
-    assert np.all(run.x[..., 0] < 6)
+        run = of_two_modes(size, 3)
+    assert np.all(run.x[..., 0] > 6) and run.stats.restarted >= 1
     assert run.stats.left_behind == pytest.approx(1, abs=0.3)
+
+
+@pytest.mark.parametrize("size", [0.15, 0.3, 0.4])
+def test_a_chain_that_is_alone_in_a_mode_stays_there(size):
+    """Steps of the first windows are too long for it, so that it doesn't move."""
+    with pytest.warns(schuss.NotConverged, match="sample different regions"):
+        run = of_two_modes(size, 1)
+    assert np.all(run.x[:3, :, 0] < 6) and np.all(run.x[3, :, 0] > 6)
+    assert run.stats.left_behind < 0.01
 
 
 @pytest.mark.parametrize(("lower", "share"), [(True, 1.0), (False, 0.0)])
@@ -51,13 +65,14 @@ def test_a_narrow_mode_amid_a_broad_one(lower, share):
     A place of the same mass that is as high as the draws may be one of theirs.
     """
     x = np.random.default_rng(2).standard_normal((500, 4, 2))
-    kept = {"x": x, "g": x, "energy": (x**2).sum(axis=-1) / 2}
+    kept = {"x": x, "grad": x, "energy": (x**2).sum(axis=-1) / 2}
     place = np.random.default_rng(3).standard_normal((8, 2)) * 0.03
     energy = (place**2).sum(axis=-1) / 2 / 0.03**2 + 2 * np.log(0.03)
     mass, error = log_mass(place, place / 0.03**2, energy)
-    passed = Places(place[-1:], energy[-1:] if lower else np.array([1.0]), np.array([mass - error]))
-    course = SimpleNamespace(passed=passed, field=SimpleNamespace(chart=()))
-    assert _left_behind(course, kept) == pytest.approx(share, abs=0.1)
+    at = energy[-1:] if lower else np.array([1.0])
+    visited = Visited(place[-1:], at, np.array([mass - error]))
+    facts = Facts(np.zeros(2), 0.0, np.zeros(2), visited)
+    assert _missed_mass(facts, kept) == pytest.approx(share, abs=0.1)
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "centred", "mode"])
