@@ -22,7 +22,6 @@ from rich.table import Table
 
 import schuss
 from schuss import targets
-from schuss.sampling.course import Course
 
 RESULTS = pathlib.Path(__file__).parent / "results" / "posteriors.json"
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
@@ -49,10 +48,6 @@ SMALLEST = 1000
 OURS = {"schuss": True, "schuss, exact=False": False}
 STARTS = ("near", "far", "mode", "equal")
 CHAINS = 4
-LOOK = Course.most = 16
-"""Steps between two looks at a run of ours, none of which is passed over."""
-
-Course.every = 1
 
 
 def target(name):
@@ -96,24 +91,19 @@ def ours(problem, budget, exact, seed, init=None):
     """One run: gradients, b²max and flags along the way, and seconds."""
     counts = grid(budget)
     bias, flagged = np.full(len(counts), np.inf), np.full(len(counts), None)
-    checked = set(doubling(budget))
+    checked = np.isin(counts, doubling(budget))
     truth = problem.truth
 
     def look(view):
-        # What is known now holds for the counts up to the next look.
+        # What is known after a window holds for the counts up to the end of the next one.
         later = counts >= view.gradients
-        due = later & (counts < view.gradients + 2 * CHAINS * LOOK)
-        if not due.any():
+        if not later.any():
             return
-        try:
-            found = view.posterior()
-        except ValueError:
-            return
+        found = view.posterior()
         w = np.ones(found.x.shape[:2]) if found.weights is None else found.weights
         second = np.einsum("cn,cni->i", w, found.x**2) / w.sum()
         bias[later] = np.max((second - truth.second_moment) ** 2 / truth.second_variance)
-        if checked & set(counts[due]):
-            flagged[due] = not found.verdict.converged
+        flagged[later & checked] = not found.verdict.converged
 
     begun = time.perf_counter()
     with warnings.catch_warnings():
@@ -125,7 +115,6 @@ def ours(problem, budget, exact, seed, init=None):
                 gradients=budget,
                 exact=exact,
                 seed=seed,
-                thin=1,
                 progress=False,
                 callback=look,
             )
@@ -213,8 +202,8 @@ PAGE_HEAD = """# Gradients to trustworthy moments
 Gradients of all chains, tuning included, until the estimates of every E[x²] are right to a tenth
 of the standard deviation of x² (b²max < 0.01 from there on, for the median of 20 seeds; of 60 for
 ours on isotropic-100, icg-rotated, eight-schools and brownian, and for MCLMC on the last of these).
-`make bench-posteriors` measures this and writes the page. Our runs are looked at every 16 steps,
-and what a look shows counts from there on. Where tuning is a share of the run, a peer is given
+`make bench-posteriors` measures this and writes the page. Our runs are inspected after each window,
+and what there is counts from there on. Where tuning is a share of the run, a peer is given
 every budget of a doubling grid. In brackets is the median b²max when a budget was spent and the
 bar wasn't reached, "none" where there were no draws by then. A dash is what wasn't run; not run at
 all: {missing}.

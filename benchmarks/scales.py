@@ -20,7 +20,7 @@ from rich.table import Table
 
 import schuss
 from schuss import targets
-from schuss.sampling import rounds
+from schuss.sampling import adapt
 
 RESULTS = pathlib.Path(__file__).parent / "results" / "scales.json"
 SCALES = {"funnel": 0, "eight-schools-centred": 1}
@@ -32,7 +32,7 @@ def run(name, seed, gradients, plain):
     target, k = targets.get(name), SCALES[name]
     mean = target.truth.mean[k]
     variance = target.truth.variance[k]
-    still = mock.patch.object(rounds, "MOST", 0) if plain else contextlib.nullcontext()
+    still = mock.patch.object(adapt, "MAX_MAPS", 0) if plain else contextlib.nullcontext()
     with still, warnings.catch_warnings():
         warnings.simplefilter("ignore", schuss.NotConverged)
         found = schuss.sample(target, gradients=gradients, seed=seed, progress=False)

@@ -240,11 +240,12 @@ def torch_rows():
 
 
 def sample_rows():
-    """`schuss.sample`, frozen, host work included: time for a gradient of one of eight chains.
+    """Late windows of `schuss.sample`, host work included: time for a gradient of one chain.
 
-    On one core: the process has been bound to it before JAX made its threads. States are kept as
-    seldom as in runs. The bare gradient is compiled as JAX does it unless told otherwise; `alike`
-    is what it takes with the options that our loops have.
+    On one core: the process has been bound to it before JAX made its threads. The loop is compiled
+    with the energy in it, as in long runs, or stepwise, as in short ones. The bare gradient is
+    compiled as JAX does it unless told otherwise; `alike` is what it takes with the options that
+    our loops have.
     """
     import jax
 
@@ -256,15 +257,18 @@ def sample_rows():
         ("100-D Gaussian", targets.isotropic(100), 2.5),
         ("Brownian, 32-D", targets.get("brownian"), 1.5),
     )
-    for (name, target, goal), exact in itertools.product(cases, (True, False)):
-        step, base, _, gradients = sampling(target, exact)
+    both = (True, False)
+    for (name, target, goal), exact, fused in itertools.product(cases, both, both):
+        step, base, _, gradients = sampling(target, exact, fused=fused)
         seconds, _ = compare(step, base, 40)
-        case = f"sample, {name}, {'exact' if exact else 'unadjusted'}: gradient of a chain"
+        kind = ("exact" if exact else "unadjusted") + ("" if fused else ", stepwise")
+        case = f"sample, {name}, {kind}: gradient of a chain"
+        goal = goal if fused else None
         rows.append(row(case, "jax", device, seconds, None, goal, gradients, True))
     target = targets.get("sparse-logistic")
     for learnt, chains in itertools.product((False, True), (8, 64, 256)):
-        step, base, alike, gradients = sampling(target, True, chains, 150, learnt)
-        what = "learnt metric and local steps" if learnt else "diagonal metric"
+        step, base, alike, gradients = sampling(target, True, chains, learnt)
+        what = "learnt metric" if learnt else "diagonal metric"
         case = f"sample, sparse logistic, 51-D, {chains} chains, {what}: gradient/bare"
         for other, name, goal in ((base, "", 1.15), (alike, " compiled alike", None)):
             times = compare(step, other, 20, budget=6.0)
@@ -303,42 +307,41 @@ def first_rows():
     return rows
 
 
-def sampling(target, exact, chains=8, thin=10, learnt=False):
-    """A call of a late window with all that is done on the host, and as many bare gradients.
+def sampling(target, exact, chains=8, learnt=False, fused=True):
+    """A late window with all that is done on the host, and as many bare gradients.
 
-    Each a function, the gradients twice, and their number. With `learnt` the sampler is what a run
-    makes of it.
+    Each a function, the gradients twice, and their number. With `learnt` the parameters are those
+    that a run freezes, else short steps in the target's own coordinates.
     """
     import jax
 
-    from schuss.sampling import windows
-    from schuss.sampling.archive import Archive
-    from schuss.sampling.course import Course
-    from schuss.sampling.field import Field
+    from schuss.sampling.adapt import LONGEST
+    from schuss.sampling.initialise import initialise
+    from schuss.sampling.run import Plan, run
+    from schuss.sampling.state import KernelParams, Transform
+    from schuss.sampling.window import Setting, window
+    from schuss.tuning import metric
 
     start = target.start(np.random.default_rng(0), chains)
-    course = Course(Field.over(pose(target, init=start), 0, 1.0), start, exact=exact)
+    problem = pose(target, init=start)
     if learnt:
-        next(_ for _ in course.run() if course.phase == "sampling")
-        course.compiling.join()
+        state = next(state for state in run(Plan(problem, 0, exact), start) if state.frozen)
+        transform, params = state.transform, state.params
     else:
-        course.energy, course.g = course.field.evaluate(start)
-        course.phase, course.step, course.length = "sampling", 0.1, target.dim**0.5
-        course.thin, course.archive = thin, Archive(chains, target.dim, thin)
-    course.window = 12
-    steps = max(windows.calls(course.window) * course.most // course.thin, 1) * course.thin
-    count = steps * course.kernel.gradients
-    base, alike = (bare(pose(target, init=start), count, True, same) for same in (False, True))
+        state, transform = initialise(problem, start, 0), Transform(metric.unit(target.dim))
+        params = KernelParams(np.full(chains, 0.1), target.dim**0.5)
+    setting = Setting(exact, transform, params, frozen=True, fused=fused)
 
     def call():
-        for _ in course.sampled(steps):
-            pass
+        return window(problem, setting, state.chains, LONGEST, (0, 2, 0)).step
 
+    steps = len(call().energy)
+    base, alike = (bare(problem, steps, True, same) for same in (False, True))
     return (
         call,
         lambda: jax.block_until_ready(base()),
         lambda: jax.block_until_ready(alike()),
-        count * chains,
+        steps * chains,
     )
 
 
