@@ -166,8 +166,8 @@ def test_weighting():
         ({"steps": 0}, "steps must be a whole number of at least 1, got 0"),
         ({"data_noise": -1.0}, "data_noise must be at least 0 and finite, got -1.0"),
         (
-            {"energy_scale": "auto", "sampler": schuss.HMC(0.1, 2)},
-            "energy_scale='auto' is for ESH and ULA; pass a number",
+            {"gradient_penalty": -1.0},
+            "gradient_penalty must be positive and finite, got -1.0",
         ),
     ],
 )
@@ -220,6 +220,33 @@ def test_weights_that_are_no_numbers(wrong):
         schuss.sample(energy=net, init=x, draws=10, progress=False)
     with refuse("energy" + said):
         schuss.evidence(energy=net, reference=schuss.Normal(dim=2), progress=False)
+
+
+def test_batch_norm():
+    net = nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.SiLU(), nn.Linear(4, 1))
+    with refuse(
+        "net has batch norm in 1, with which an energy depends on the other images of its batch, "
+        "and is another one in training than in sampling; use GroupNorm, or no normalisation"
+    ):
+        trainer(net)
+
+
+class Attention(nn.Module):
+    """A layer whose fast kernel has no second derivative in PyTorch."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(1, 4)
+
+    def forward(self, x):
+        z = self.layer(x[..., None])[:, None]
+        return nn.functional.scaled_dot_product_attention(z, z, z).sum((1, 2, 3))
+
+
+def test_a_layer_without_a_second_derivative():
+    with pytest.raises(ValueError, match=r"^gradient_penalty needs second derivatives.*penalty=0$"):
+        trainer(Attention(), energy_scale="auto").fit(1)
+    assert len(trainer(Attention(), gradient_penalty=0.0, energy_scale="auto").fit(1)) == 1
 
 
 class Silent(nn.Module):

@@ -12,8 +12,11 @@ import schuss
 from schuss import ebm
 from schuss.ebm.divergence import cause
 from schuss.ebm.history import STATISTICS
+from schuss.ebm.objective import Objective
+from schuss.ebm.penalty import Penalty
+from schuss.ebm.scale import Turn
 
-from .runs import small_net, trainer, weights
+from .runs import data, small_net, trainer, weights
 
 
 class Bowl(nn.Module):
@@ -184,8 +187,83 @@ def test_images_in_either_precision(precision):
     assert history.delta[0] == pytest.approx(0.1, rel=0.5)
 
 
-def test_scale_of_langevin_is_the_papers():
-    assert trainer(sampler=schuss.ULA(0.01), energy_scale="auto").energy_scale == pytest.approx(2e4)
+@pytest.mark.parametrize(
+    ("sampler", "length"),
+    [
+        (schuss.ESH(0.2), 2),
+        (schuss.ESH(0.2, kappa=1.0), 1),
+        (schuss.ULA(0.1), math.sqrt(2)),
+        (schuss.HMC(0.1, 2), math.sqrt(2)),
+    ],
+)
+def test_the_scale_is_chosen_by_the_turn_of_a_step(sampler, length):
+    """ε scale |w| / length = 0.1 for an energy w·x, whatever the sampler."""
+    net = nn.Linear(2, 1)
+    run = trainer(net, sampler=sampler, energy_scale="auto")
+    slope = float(net.weight.detach().norm())
+    assert run.energy_scale == pytest.approx(0.1 * length / (sampler.step_size * slope), rel=1e-5)
+    assert run.fit(1).delta[0] == pytest.approx(0.1, rel=1e-5)
+
+
+class Slope(nn.Module):
+    """A slope that grows as long as chains lag behind the data."""
+
+    def __init__(self):
+        super().__init__()
+        self.slope = nn.Parameter(torch.tensor(0.1))
+
+    def forward(self, x):
+        return self.slope * x[:, 0]
+
+
+def test_the_loss_bounds_the_slope():
+    """f = a x₁ with data to the left: nothing but the penalty ends the growth of |a|.
+
+    In units of the sampler it loses Δ d δ/ε and costs 10 d (δ − .3)², with Δ the distance of the
+    data and the chains, which are taken where they begin: least at δ = .3 + Δ/(20 ε).
+    """
+    free, bound = (
+        trainer(
+            Slope(),
+            data() - 0.3,
+            sampler=schuss.ESH(0.05),
+            energy_scale="auto",
+            gradient_penalty=weight,
+            limits=ebm.Limits(delta=math.inf),
+            iterations=200,
+            every=100,
+            lr=0.05,
+            steps=1,
+            buffer=None,
+            start=lambda n, generator: torch.ones(n, 2),
+        )
+        for weight in (0.0, 10.0)
+    )
+    assert free.fit().delta[-1] > 5
+    assert bound.fit().delta[-50:].mean() == pytest.approx(0.3 + 0.8 / (20 * 0.05), rel=0.05)
+
+
+def test_the_penalty_is_its_formula():
+    """By hand for E = Σ e^a x²/2, whose gradient is e^a x."""
+    net, turn = Bowl(0.5), Turn(0.2)
+    x, negatives = torch.tensor([[1.0, 0.0, 0.0], [0.0, 3.0, 4.0]]), torch.zeros(2, 3)
+    objective = Objective(net, penalty=Penalty(7.0, turn))
+    with_penalty = objective(x, None, negatives, None, 2.0).loss.item()
+    without = Objective(net)(x, None, negatives, None, 2.0).loss.item()
+    delta = [2 * 0.2 * math.exp(0.5) * size for size in (1, 5, 0, 0)]
+    hinge = sum(max(0, each - 0.3) ** 2 for each in delta) / 4
+    assert with_penalty - without == pytest.approx(7 * 3 / 2 * hinge, rel=1e-5)
+
+
+def test_a_net_that_nothing_bounds_is_reported(caplog):
+    with caplog.at_level(logging.WARNING, "schuss.ebm"):
+        trainer(energy_scale="auto")
+        buffer = ebm.ReplayBuffer(20, (1, 8, 8))
+        x = torch.zeros(30, 1, 8, 8)
+        trainer(ebm.ConvEnergy(2, 1, 8), x, buffer=buffer)
+        assert not caplog.text
+        trainer()
+    assert "nothing bounds the slope of net" in caplog.text
 
 
 # Divergence.

@@ -16,7 +16,7 @@ class Limits:
     """Above these training counts as diverged.
 
     gap: of |E₊ − E₋|, in units of the network.
-    delta: of the mean turn of a step, ε|g|/κ; beyond it the sampler only slides downhill.
+    delta: of the mean turn of a step of ESH, ε|g|/κ; beyond it it only slides downhill.
     grad_norm: of the norm of the loss's gradient.
     frozen: of the fraction of chains that met a non-finite energy or gradient.
     """

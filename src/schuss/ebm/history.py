@@ -37,7 +37,7 @@ class History:
     energy_error: np.ndarray  # mean over chains, in units of the sampler; nan where none is kept
     frozen: np.ndarray  # fraction of chains
     grad_norm: np.ndarray
-    delta: np.ndarray  # mean over chains of ε|g|/κ
+    delta: np.ndarray  # mean over chains of the turn of a step at its end, as in scale.py
     max_weight: np.ndarray  # largest of the normalised weights of the negatives
     accuracy: np.ndarray  # of a joint model on its batch, nan elsewhere
     images_per_second: float  # negatives, over the last call of fit and all ranks

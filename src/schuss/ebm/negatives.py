@@ -1,6 +1,7 @@
 """Negatives for training: the sampler's loop without its questions, which wait for the device."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -56,7 +57,7 @@ class Negatives(NamedTuple):
     x: Any
     log_weights: Any  # (n,) Jarzynski's without E₀: −E(x_t) − (d−1) r_t; None but for the flow
     energy_error: Any  # (n,) change of E + κr over the whole path, nan where nothing is conserved
-    delta: Any  # (n,) turn of a step, ε|g|/κ, at the end; nan but for ESH
+    delta: Any  # (n,) turn of a step at the end, as in scale.py
     frozen: Any  # (n,)
 
 
@@ -87,7 +88,8 @@ class Drawer:
         self.net = net
         self.compile = compile
         self.options = {"compile": compile, "gradient_dtype": gradient_dtype}
-        self.flows = isinstance(algorithm, ESH) and algorithm.adjust is None
+        self.esh = isinstance(algorithm, ESH)
+        self.flows = self.esh and algorithm.adjust is None
         self.rescale(energy_scale)
 
     def rescale(self, energy_scale: float) -> None:
@@ -111,12 +113,13 @@ class Drawer:
         flat = kept.collected.x if self.keep == "reservoir" else to_x(xp, job.frames, last.x)
         alive = job.kernel.alive(xp, last)
         unknown = torch.full_like(alive, float("nan"), dtype=x.dtype)
-        log_weights, error, delta = None, unknown, unknown
+        log_weights, error = None, unknown
+        length = getattr(job.params, "kappa", 0) if self.esh else math.sqrt(last.x.shape[1])
+        delta = job.params.step_size * torch.linalg.vector_norm(last.g, dim=1) / length
         if self.flows:
             dim, kappa = last.x.shape[1], job.params.kappa
             error = last.energy - first.energy + kappa * (last.r - first.r)
             log_weights = weights.jarzynski_exact(0.0, last.energy, last.r - first.r, dim)
-            delta = job.params.step_size * torch.linalg.vector_norm(last.g, dim=1) / kappa
         return Negatives(problem.restore(flat), log_weights, error, delta, ~alive)
 
     def _fast(self, job: Job, z: torch.Tensor) -> Job:

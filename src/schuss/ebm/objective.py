@@ -7,6 +7,7 @@ from torch import nn
 
 from schuss.ebm.joint import JointEnergy
 from schuss.ebm.losses import weighted_loss
+from schuss.ebm.penalty import Penalty
 from schuss.engines.engine import per_chain
 
 
@@ -20,27 +21,41 @@ class Outcome(NamedTuple):
 
 
 class Objective(nn.Module):
-    """Contrastive divergence, or JEM's joint loss where there are labels."""
+    """Contrastive divergence, or JEM's joint loss where there are labels; with its penalty."""
 
-    def __init__(self, net, *, regularise=0.0, joint_weight=1.0, precision=None):
+    def __init__(
+        self,
+        net,
+        *,
+        regularise: float = 0.0,
+        joint_weight: float = 1.0,
+        penalty: Penalty | None = None,
+        precision: torch.dtype | None = None,
+    ):
         super().__init__()
         self.net, self.regularise, self.joint_weight = net, regularise, joint_weight
-        self.precision = precision
+        self.penalty, self.precision = penalty, precision
 
-    def forward(self, x, y, negatives, weights):
+    def forward(self, x, y, negatives, weights, scale: float):
         """The outcome for a batch; `weights` of the negatives are normalised, or None."""
+        if self.penalty is not None:
+            x, negatives = x.detach().requires_grad_(), negatives.detach().requires_grad_()
+        unit, share = 1.0, 1.0
         with torch.autocast(x.device.type, self.precision, enabled=self.precision is not None):
             if y is not None:
                 assert isinstance(self.net, JointEnergy)
                 terms = self.net.terms(x, y, negatives, self.joint_weight, weights, self.regularise)
                 data, negative, accuracy = terms.energy_data, terms.energy_negative, terms.accuracy
-                loss = terms.loss
+                loss, unit, share = terms.loss, self.net.scale, self.joint_weight
             else:
                 # One forward for both: a net in training mode may change itself in each.
                 energy = per_chain(self.net(torch.cat((x, negatives))), len(x) + len(negatives))
                 data, negative = energy.to(x.dtype).split((len(x), len(negatives)))
                 loss = weighted_loss(data, negative, weights, self.regularise)
                 accuracy = torch.full_like(loss, float("nan"))
+            if self.penalty is not None:
+                energy = unit * (data.sum() + negative.sum())
+                loss = loss + share * self.penalty(scale, energy, (x, negatives))
         data, negative = data.detach(), negative.detach()
         mean = negative.mean() if weights is None else (weights * negative).sum()
         return Outcome(loss, data.mean(), mean, accuracy.detach())

@@ -1,45 +1,73 @@
-"""The energy scale: how many units of the sampler's energy one of the network's output is."""
+"""The energy scale, and the turn of a sampler's step, by which it is chosen.
 
+The sampler sees scale · f, where f is what the network returns. Its step turns the velocity by
+
+    δ = ε |∇(scale · f)| / κ     (ESH)        δ = ε |∇(scale · f)| / √d     (the others),
+
+the length of a kick over that of the velocity: 1 · κ, or that of a standard normal. For Langevin
+dynamics it is twice the ratio of the drift to the noise (Nijkamp et al. 2020, On the anatomy of
+MCMC-based maximum likelihood learning of energy-based models, balance the two).
+"""
+
+import dataclasses
 import math
+from typing import Any
 
 import numpy as np
 import torch
 
-from schuss.algorithms import ESH, ULA, Algorithm
+from schuss.algorithms import ESH, Algorithm
 from schuss.arguments import positive
 from schuss.engines.modules import check_tensor
 
 TURN = 0.1
-"""A step's turn δ = ε|g|/κ with an untrained network, where ESH was seen to train well."""
+"""δ with an untrained network, where samplers were seen to train well."""
 
 WIDTHS = 20
 """Steps across the data that are recommended where one would do."""
 
 
-def energy_scale(given: float | str, net, sampler: Algorithm, x: torch.Tensor) -> float:
-    """A number as it is; "auto" from the sampler: δ = 0.1 on average at x for ESH, 2/ε² for ULA.
+@dataclasses.dataclass(frozen=True)
+class Turn:
+    """δ at unit scale of gradients (n, *shape): `factor` times their length in the metric."""
 
-    With 2/ε² a Langevin step moves by the network's own gradient (the paper's choice).
-    """
+    factor: float
+    metric: Any = None
+
+    @classmethod
+    def of(cls, sampler: Algorithm, x: torch.Tensor) -> "Turn":
+        """Of a sampler's steps from positions like x (n, *shape)."""
+        dim, metric = x[0].numel(), getattr(sampler, "metric", None)
+        kappa = getattr(sampler, "kappa", None)
+        length = (dim if kappa is None else kappa) if isinstance(sampler, ESH) else math.sqrt(dim)
+        if metric is not None:
+            metric = torch.as_tensor(np.asarray(metric), dtype=x.dtype, device=x.device).flatten()
+        return cls(float(np.mean(sampler.step_size)) / length, metric)
+
+    def __call__(self, g: torch.Tensor) -> torch.Tensor:
+        """δ of each, (n,)."""
+        g = g.flatten(1)
+        g = g if self.metric is None else self.metric * g
+        return self.factor * torch.linalg.vector_norm(g, dim=1)
+
+
+def energy_scale(given: float | str, net, turn: Turn, x: torch.Tensor) -> float:
+    """A number as it is; "auto" makes δ = 0.1 on average at x."""
     if given != "auto":
         positive("energy_scale", given)
         return float(given)
-    if isinstance(sampler, ULA):
-        return 2 / float(sampler.step_size) ** 2
-    if not isinstance(sampler, ESH):
-        raise ValueError("energy_scale='auto' is for ESH and ULA; pass a number")
     with torch.enable_grad():
         x = x.detach().requires_grad_()
         energy = net(x)
         check_tensor(energy)
         (g,) = torch.autograd.grad(energy.sum(), x)
-    size = float(g.reshape(len(x), -1).norm(dim=1).mean())
+    size = float(turn(g).mean())
     if not 0 < size < float("inf"):
         raise ValueError(
-            f"energy_scale='auto' found gradients of size {size:g} at the start; pass a number"
+            "energy_scale='auto' found gradients of size "
+            f"{float(g.flatten(1).norm(dim=1).mean()):g} at the start; pass a number"
         )
-    kappa = x[0].numel() if sampler.kappa is None else sampler.kappa
-    return TURN * kappa / (float(sampler.step_size) * size)
+    return TURN / size
 
 
 def check_step(sampler: Algorithm, x: torch.Tensor) -> None:

@@ -3,6 +3,8 @@
 import contextlib
 
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.utils.parametrizations import _SpectralNorm
 
 from schuss.engines.modules import check_finite
 
@@ -23,8 +25,27 @@ def trainable(net) -> list[nn.Parameter]:
             f"net's parameters are on several devices, {', '.join(sorted(map(str, devices)))}; "
             "move it to one, e.g. net.to('cpu')"
         )
+    mixing = [name for name, part in net.named_modules() if isinstance(part, _BatchNorm)]
+    if mixing:
+        raise ValueError(
+            f"net has batch norm in {', '.join(mixing[:3])}, with which an energy depends on the "
+            "other images of its batch, and is another one in training than in sampling; use "
+            "GroupNorm, or no normalisation"
+        )
     check_finite(net, "net")
     return parameters
+
+
+def bounded(net: nn.Module) -> bool:
+    """Whether spectral norm bounds every matrix and kernel of a network."""
+    parametrised = {
+        id(inner)
+        for part in net.modules()
+        for made in getattr(part, "parametrizations", {}).values()
+        if any(isinstance(each, _SpectralNorm) for each in made)
+        for inner in made.parameters()
+    }
+    return all(id(p) in parametrised for p in net.parameters() if p.dim() > 1)
 
 
 def broken(net: nn.Module) -> list[str]:

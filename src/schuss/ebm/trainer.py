@@ -1,6 +1,7 @@
 """The training loop: negatives by a sampler, one step of the optimiser, over and over."""
 
 import contextlib
+import dataclasses
 import functools
 import logging
 import math
@@ -14,7 +15,7 @@ import torch
 from torch import nn
 
 from schuss.algorithms import ESH, Algorithm
-from schuss.arguments import corners, one_of, positive, seed_or_generator, whole
+from schuss.arguments import corners, one_of, positive, positive_number, seed_or_generator, whole
 from schuss.checkpoint.errors import understood
 from schuss.checkpoint.identity import check_identity
 from schuss.ebm import checkpoint, contents, ranks, scale
@@ -28,6 +29,7 @@ from schuss.ebm.joint import check_labels
 from schuss.ebm.machine import tuned
 from schuss.ebm.negatives import Drawer
 from schuss.ebm.objective import Objective
+from schuss.ebm.penalty import WEIGHT, Penalty, explain
 from schuss.ebm.pictures import drawable, picture
 from schuss.ebm.randomness import generator, key
 from schuss.ebm.recovery import Recovery
@@ -35,7 +37,7 @@ from schuss.ebm.schedule import optimiser as make_optimiser
 from schuss.ebm.schedule import schedule
 from schuss.ebm.starts import saved_colours
 from schuss.ebm.still import Still, channels_last
-from schuss.ebm.trained_net import broken, trainable, training
+from schuss.ebm.trained_net import bounded, broken, trainable, training
 from schuss.ebm.watch import watching
 
 log = logging.getLogger("schuss.ebm")
@@ -60,7 +62,10 @@ class Trainer:
     net, data: the module, and a tensor, a pair with labels (for a `JointEnergy`), or a function
         of a number and a generator; both on the same device.
     sampler, steps, keep: how negatives are made; the sampler sees `energy_scale` · net. "auto"
-        takes the scale at which a step of ESH turns by 0.1 before training, and 2/ε² for ULA.
+        takes the scale at which its step turns by δ = 0.1 before training (schuss.ebm.scale).
+    gradient_penalty: weight of the loss's penalty on slopes at which a step turns by more than 0.3
+        (schuss.ebm.penalty). None is 10 where the scale is "auto", and none where it is a number
+        and so energies have a unit of their own.
     buffer: a `ReplayBuffer`, or None for fresh chains from `start` in every iteration.
     weighting: None, or "jarzynski" for fresh chains whose last states are weighted by
         E₀(x₀) − E(x_t) − (d−1)r_t (Eq. 9, exact at any step size); `reference` is E₀.
@@ -103,7 +108,8 @@ class Trainer:
         iterations: int = 1000,
         data_noise: float = 0.03,
         flip: bool = False,
-        energy_scale: float | str = 2e4,
+        energy_scale: float | str = "auto",
+        gradient_penalty: float | None = None,
         regularise: float = 0.0,
         joint_weight: float = 1.0,
         clip: float | None = None,
@@ -121,13 +127,21 @@ class Trainer:
         progress: bool = False,
     ):
         self.net, self.parameters = net, trainable(net)
+        sampler = ESH(step_size=0.5) if sampler is None else sampler
         device, dtype = self.parameters[0].device, self.parameters[0].dtype
         one_of("precision", precision, tuple(PRECISIONS))
         one_of("weighting", weighting, (None, "jarzynski"))
         positive("clip", 1.0 if clip is None else clip)
+        if gradient_penalty is None:
+            gradient_penalty = WEIGHT if energy_scale == "auto" else 0.0
+        if gradient_penalty:
+            positive_number("gradient_penalty", gradient_penalty)
         self.seed, self.every = seed_or_generator(seed), whole("every", every, 1)
         self.iterations = whole("iterations", iterations, 1)
-        self.limits = Limits() if limits is None else limits
+        limits = Limits() if limits is None else limits
+        # Langevin dynamics with more drift than noise is how many people sample.
+        wide = dataclasses.replace(limits, delta=math.inf)
+        self.limits = limits if isinstance(sampler, ESH) else wide
         self.clip = math.inf if clip is None else clip
         self.lr_schedule = schedule(lr_schedule)
         self.folder = None if folder is None else pathlib.Path(folder)
@@ -137,15 +151,26 @@ class Trainer:
 
         examples = Examples(data, device, dtype, noise=data_noise, flip=flip)
         check_labels(net, examples.labels)
-        sampler = ESH(step_size=0.5) if sampler is None else sampler
         if getattr(sampler, "box", None) is not None:
             lower, upper = corners(sampler.box, examples.shape)
             examples.check_inside(float(lower.min()), float(upper.max()))
         if len(examples.shape) == 3 and device.type == "cuda":
             channels_last(net)
         inside = PRECISIONS[precision]
+        turn = scale.Turn.of(sampler, examples.some(1).to(device))
+        if not gradient_penalty and not bounded(net):
+            log.warning(
+                "nothing bounds the slope of net, gradient_penalty=0 and no spectral norm in all of "
+                "its layers: training may diverge"
+            )
         self._objective = ranks.parallel(
-            Objective(net, regularise=regularise, joint_weight=joint_weight, precision=inside),
+            Objective(
+                net,
+                regularise=regularise,
+                joint_weight=joint_weight,
+                penalty=Penalty(gradient_penalty, turn) if gradient_penalty else None,
+                precision=inside,
+            ),
             device,
         )
         self.optimiser = make_optimiser(optimiser, self.parameters, lr, betas, momentum)
@@ -179,7 +204,7 @@ class Trainer:
         shown, _ = examples.draw(len(first), generator(device, self.seed, 1))
         scale.check_step(sampler, torch.cat((first, self.batches.laid_out(shown))))
         with torch.autocast(device.type, inside, enabled=inside is not None):
-            found = scale.energy_scale(energy_scale, self._still.update(), sampler, first)
+            found = scale.energy_scale(energy_scale, self._still.update(), turn, first)
         self._rescale(found)
         self.recovery = Recovery(whole("retries", retries, 0))
         self.iteration, self._saved = 0, 0
@@ -201,6 +226,7 @@ class Trainer:
             "data_noise": data_noise,
             "flip": flip,
             "energy_scale": energy_scale,
+            "gradient_penalty": gradient_penalty,
             "regularise": regularise,
             "joint_weight": joint_weight,
             "clip": clip,
@@ -289,8 +315,14 @@ class Trainer:
             weights = ranks.normalised(batch.log_weights)
             largest = weights.max() / ranks.world()
         self.optimiser.zero_grad(set_to_none=True)
-        outcome = self._objective(batch.x, batch.labels, batch.negatives, weights)
-        outcome.loss.backward()
+        outcome = self._objective(
+            batch.x, batch.labels, batch.negatives, weights, self.energy_scale
+        )
+        try:
+            outcome.loss.backward()
+        except RuntimeError as error:
+            explain(error)
+            raise
         norm = nn.utils.clip_grad_norm_(self.parameters, self.clip)
         factor = self.lr_schedule(self.iteration / self.iterations) * self.recovery.rate_factor
         for group, rate in zip(self.optimiser.param_groups, self._rates, strict=True):

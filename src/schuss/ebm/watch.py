@@ -19,10 +19,11 @@ def line(row: np.ndarray, speed: float) -> str:
     parts = [
         f"E₊ {now['energy_data']:.3g}",
         f"E₋ {now['energy_negative']:.3g}",
+        f"δ {now['delta']:.2g}",
         f"|∇| {now['grad_norm']:.2g}",
     ]
     if np.isfinite(now["energy_error"]):
-        parts += [f"ΔH {now['energy_error']:.2g}", f"δ {now['delta']:.2g}"]
+        parts.append(f"ΔH {now['energy_error']:.2g}")
     if np.isfinite(now["accuracy"]):
         parts.append(f"accuracy {now['accuracy']:.2f}")
     return "  ".join([*parts, f"frozen {100 * now['frozen']:.0f} %", f"{speed:.0f} images/s"])
