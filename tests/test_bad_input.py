@@ -785,9 +785,22 @@ def test_what_does_not_go_together():
             "refresh or adjust"
         ):
             ESH(weight="time", **given)
-    for given in ({"adjust": "endpoint"}, {"adjust": "persistent", "refresh": 3.0}):
-        with refuse("box works with adjust=None only; leave one of them out"):
+    for given in ({"adjust": "orbit"}, {"adjust": "persistent", "refresh": 3.0}):
+        with refuse("box works with adjust=None and adjust='endpoint' only; leave one of them out"):
             ESH(box=(-1.0, 1.0), **given)
+
+
+def test_boundary_and_clip():
+    for make in (schuss.HMC, schuss.MALA):
+        with refuse(
+            "boundary='clamp' can't be undone, which a Metropolis test needs; use "
+            "boundary='reflect'"
+        ):
+            make(0.1, box=(-1.0, 1.0), boundary="clamp")
+    with refuse("boundary must be one of 'reflect', 'clamp', got 'wrap'"):
+        schuss.ULA(0.1, boundary="wrap")
+    with refuse("gradient_clip must be positive and finite, got -1.0"):
+        schuss.NoseHoover(0.1, gradient_clip=-1.0)
 
 
 def test_weight_by_time_needs_the_kappa_of_the_paper():

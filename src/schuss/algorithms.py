@@ -17,6 +17,7 @@ from schuss.core.dynamics import ESH as ESH_FLOW
 from schuss.core.dynamics import NEWTON, q_dynamics
 from schuss.core.integrators import INTEGRATORS, LEAPFROG
 from schuss.core.kernel import Kernel
+from schuss.core.reflect import BOUNDARIES
 from schuss.core.refresh import amount
 from schuss.keywords import explaining
 
@@ -56,7 +57,8 @@ class ESH:
     weight: what a state counts: "energy" (closed form e^(−(1−(d−1)/κ)E)), "speed" (|v|, as
         Algorithm 3 has it) or "time" (exact elapsed time; κ = d).
     metric: scales of the coordinates, (dim,).
-    box: lower and upper corner; the path is reflected there.
+    box: lower and upper corner; what the path meets there is `boundary`, "reflect" or "clamp".
+    gradient_clip: largest size of a component of the gradient that the sampler follows.
     """
 
     step_size: Any = 0.1
@@ -68,10 +70,12 @@ class ESH:
     weight: str = "energy"
     metric: Any = None
     box: Any = None
+    boundary: str = "reflect"
+    gradient_clip: float | None = None
 
     def __post_init__(self):
         """Refuse what can't run."""
-        positive("step_size", self.step_size)
+        _check(self, exact=self.adjust is not None)
         one_of("integrator", self.integrator, tuple(INTEGRATORS))
         one_of("adjust", self.adjust, (None, "endpoint", "orbit", "persistent"))
         one_of("weight", self.weight, ("energy", "speed", "time"))
@@ -93,8 +97,10 @@ class ESH:
                 "weight='time' is the clock of the deterministic flow; use weight='energy' with "
                 "refresh or adjust"
             )
-        if self.adjust is not None and self.box is not None:
-            raise ValueError("box works with adjust=None only; leave one of them out")
+        if self.adjust in ("orbit", "persistent") and self.box is not None:
+            raise ValueError(
+                "box works with adjust=None and adjust='endpoint' only; leave one of them out"
+            )
 
     @property
     def looks(self) -> int:
@@ -109,7 +115,7 @@ class ESH:
         scheme = INTEGRATORS[self.integrator]
         if self.adjust == "endpoint":
             params = endpoint.Params(self.step_size, kappa, dim - 1.0, float(self.steps))
-            return Build(endpoint.kernel(ESH_FLOW, scheme), params)
+            return _proposing(ESH_FLOW, scheme, params, self.box)
         if self.adjust == "orbit":
             params = orbit.Params(self.step_size, kappa, dim - 1.0, float(self.steps))
             return Build(orbit.kernel(ESH_FLOW, scheme), params)
@@ -128,7 +134,7 @@ class ESH:
             scheme,
             refreshment="none" if self.refresh is None else "partial",
             weight=self.weight if weighted else None,
-            boxed=self.box is not None,
+            boundary=None if self.box is None else self.boundary,
             speed=speed,
         )
         return Build(kernel, flow.Params(self.step_size, kappa, nu, -math.inf, math.inf))
@@ -141,17 +147,23 @@ class Unscaled:
 
     step_size: Any = 0.01
     q: float = 1.0
+    box: Any = None
+    boundary: str = "reflect"
+    gradient_clip: float | None = None
 
     def __post_init__(self):
         """Refuse what can't run."""
-        positive("step_size", self.step_size)
+        _check(self)
         if isinstance(self.q, bool) or not (isinstance(self.q, numbers.Real) and 0 <= self.q <= 1):
             raise ValueError(f"q must be between 0 (Newton) and 1 (ESH), got {self.q!r}")
 
     def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
         """The kernel for `dim` coordinates."""
         weight = "uniform" if weighted else None
-        kernel = flow.kernel(q_dynamics(self.q), LEAPFROG, weight=weight, speed=speed)
+        boundary = None if self.box is None else self.boundary
+        kernel = flow.kernel(
+            q_dynamics(self.q), LEAPFROG, weight=weight, boundary=boundary, speed=speed
+        )
         return Build(kernel, _plain(self.step_size))
 
 
@@ -161,15 +173,25 @@ class ULA:
     """Unadjusted Langevin: x ← x − ε²/2 g + ε z."""
 
     step_size: Any = 0.1
+    box: Any = None
+    boundary: str = "reflect"
+    gradient_clip: float | None = None
 
     def __post_init__(self):
         """Refuse what can't run."""
-        positive("step_size", self.step_size)
+        _check(self)
 
     def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
         """The kernel for `dim` coordinates."""
         weight = "uniform" if weighted else None
-        kernel = flow.kernel(NEWTON, LEAPFROG, refreshment="full", weight=weight, speed=False)
+        kernel = flow.kernel(
+            NEWTON,
+            LEAPFROG,
+            refreshment="full",
+            weight=weight,
+            boundary=None if self.box is None else self.boundary,
+            speed=False,
+        )
         return Build(kernel, _plain(self.step_size))
 
 
@@ -179,14 +201,17 @@ class MALA:
     """Metropolis-adjusted Langevin: HMC with a single leapfrog."""
 
     step_size: Any = 0.1
+    box: Any = None
+    boundary: str = "reflect"
+    gradient_clip: float | None = None
 
     def __post_init__(self):
         """Refuse what can't run."""
-        positive("step_size", self.step_size)
+        _check(self, exact=True)
 
     def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
         """The kernel for `dim` coordinates."""
-        return HMC(self.step_size, steps=1).build(dim)
+        return HMC(self.step_size, steps=1, box=self.box).build(dim)
 
 
 @explaining
@@ -196,16 +221,19 @@ class HMC:
 
     step_size: Any = 0.01
     steps: int = 5
+    box: Any = None
+    boundary: str = "reflect"
+    gradient_clip: float | None = None
 
     def __post_init__(self):
         """Refuse what can't run."""
-        positive("step_size", self.step_size)
+        _check(self, exact=True)
         whole("steps", self.steps, 1)
 
     def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
         """The kernel for `dim` coordinates."""
         params = endpoint.Params(self.step_size, 1.0, 1.0, float(self.steps))
-        return Build(endpoint.kernel(NEWTON, LEAPFROG), params)
+        return _proposing(NEWTON, LEAPFROG, params, self.box)
 
 
 @explaining
@@ -215,15 +243,22 @@ class NoseHoover:
 
     step_size: Any = 0.01
     mass: float = 1.0
+    box: Any = None
+    boundary: str = "reflect"
+    gradient_clip: float | None = None
 
     def __post_init__(self):
         """Refuse what can't run."""
-        positive("step_size", self.step_size)
+        _check(self)
         positive_number("mass", self.mass)
 
     def build(self, dim: int, *, speed: bool = True, weighted: bool = True) -> Build:
         """The kernel for `dim` coordinates."""
-        return Build(nose_hoover.kernel(), nose_hoover.Params(self.step_size, self.mass))
+        params = nose_hoover.Params(self.step_size, self.mass)
+        if self.box is None:
+            return Build(nose_hoover.kernel(), params)
+        kernel = nose_hoover.kernel(boundary=self.boundary)
+        return Build(kernel, nose_hoover.Boxed(*params, -math.inf, math.inf))
 
 
 ALGORITHMS = (ESH, HMC, MALA, ULA, NoseHoover, Unscaled)
@@ -255,6 +290,27 @@ def transition(algorithm: Algorithm) -> int:
     if isinstance(algorithm, ESH) and adjust == "persistent":
         return algorithm.looks + 1
     return {"endpoint": steps, "orbit": steps - 1}.get(adjust, 1)
+
+
+def _check(algorithm, exact: bool = False) -> None:
+    """Refuse what no sampler can run with: a step, a boundary or a clip that is none."""
+    positive("step_size", algorithm.step_size)
+    one_of("boundary", algorithm.boundary, tuple(BOUNDARIES))
+    if algorithm.gradient_clip is not None:
+        positive_number("gradient_clip", algorithm.gradient_clip)
+    if exact and algorithm.boundary != "reflect":
+        raise ValueError(
+            f"boundary={algorithm.boundary!r} can't be undone, which a Metropolis test needs; use "
+            "boundary='reflect'"
+        )
+
+
+def _proposing(dynamics, scheme, params: endpoint.Params, box) -> Build:
+    """Metropolis at the end of a proposal, which a box reflects."""
+    if box is None:
+        return Build(endpoint.kernel(dynamics, scheme), params)
+    kernel = endpoint.kernel(dynamics, scheme, boxed=True)
+    return Build(kernel, endpoint.Boxed(*params, -math.inf, math.inf))
 
 
 def _plain(step_size):

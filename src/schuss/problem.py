@@ -71,6 +71,25 @@ class OfTarget:
         return self.function(self.xp, x)
 
 
+@dataclasses.dataclass(frozen=True)
+class Clipped:
+    """Energies with gradients whose components are no larger than a limit."""
+
+    grad_fn: Callable
+    limit: float
+    xp: Any
+
+    @property
+    def energy(self):
+        """The energy that it is of."""
+        return self.grad_fn.energy  # pyright: ignore[reportFunctionMemberAccess]
+
+    def __call__(self, x):
+        """Energies and gradients at x."""
+        energy, g = self.grad_fn(x)
+        return energy, self.xp.clip(g, -self.limit, self.limit)
+
+
 def pose(
     target: Target | None = None,
     *,
@@ -223,7 +242,10 @@ def launch(
         source = engine.source(seed, x)
     else:
         source = Noise(*(None if part is None else engine.asarray(part, x) for part in noise))
-    job = Job(kernel, problem.grad_fn, params, source, coordinates)
+    clip, grad_fn = getattr(algorithm, "gradient_clip", None), problem.grad_fn
+    if clip is not None:
+        grad_fn = Clipped(grad_fn, float(clip), engine.xp)
+    job = Job(kernel, grad_fn, params, source, coordinates)
     if velocity is not None:
         velocity = floating("velocity", arrayed("velocity", velocity))
         shape = (len(x), problem.dim + extra)
@@ -261,7 +283,7 @@ def _corners(problem: Problem, algorithm, extra: int):
     if not np.all((lower - slack <= start) & (start <= upper + slack)):
         raise ValueError("init must lie inside the box; move it there or widen the box")
     scale = 1.0
-    if algorithm.metric is not None:
+    if getattr(algorithm, "metric", None) is not None:
         scale = _in_order(problem, np.asarray(algorithm.metric, float))
     return (
         np.append(lower / scale, [-np.inf] * extra),

@@ -39,6 +39,9 @@ def cases():
     yield "mala", schuss.MALA(0.3)
     yield "hmc", schuss.HMC(0.3, steps=2)
     yield "nose-hoover", schuss.NoseHoover(0.1)
+    yield "clamped", schuss.ULA(0.8, box=BOX, boundary="clamp")
+    yield "boxed-hmc", schuss.HMC(0.8, steps=2, box=BOX)
+    yield "boxed-nose-hoover", schuss.NoseHoover(0.5, box=BOX)
 
 
 CASES = dict(cases())

@@ -219,8 +219,8 @@ class Slope(nn.Module):
 def test_the_loss_bounds_the_slope():
     """f = a x₁ with data to the left: nothing but the penalty ends the growth of |a|.
 
-    In units of the sampler it loses Δ d δ/ε and costs 10 d (δ − .3)², with Δ the distance of the
-    data and the chains, which are taken where they begin: least at δ = .3 + Δ/(20 ε).
+    In units of the sampler it loses Δ d δ/ε and costs D d/ε (δ − .3)², with Δ the distance along
+    x₁ of the data from the chains, which are taken where they begin: least at δ = .3 + Δ/(2D).
     """
     free, bound = (
         trainer(
@@ -237,22 +237,23 @@ def test_the_loss_bounds_the_slope():
             buffer=None,
             start=lambda n, generator: torch.ones(n, 2),
         )
-        for weight in (0.0, 10.0)
+        for weight in (0.0, 1.0)
     )
     assert free.fit().delta[-1] > 5
-    assert bound.fit().delta[-50:].mean() == pytest.approx(0.3 + 0.8 / (20 * 0.05), rel=0.05)
+    share = 0.8 / math.hypot(0.8, 1.6)
+    assert bound.fit().delta[-50:].mean() == pytest.approx(0.3 + share / 2, rel=0.05)
 
 
 def test_the_penalty_is_its_formula():
     """By hand for E = Σ e^a x²/2, whose gradient is e^a x."""
     net, turn = Bowl(0.5), Turn(0.2)
     x, negatives = torch.tensor([[1.0, 0.0, 0.0], [0.0, 3.0, 4.0]]), torch.zeros(2, 3)
-    objective = Objective(net, penalty=Penalty(7.0, turn))
+    objective = Objective(net, penalty=Penalty(7.0, turn, 3.0))
     with_penalty = objective(x, None, negatives, None, 2.0).loss.item()
     without = Objective(net)(x, None, negatives, None, 2.0).loss.item()
     delta = [2 * 0.2 * math.exp(0.5) * size for size in (1, 5, 0, 0)]
     hinge = sum(max(0, each - 0.3) ** 2 for each in delta) / 4
-    assert with_penalty - without == pytest.approx(7 * 3 / 2 * hinge, rel=1e-5)
+    assert with_penalty - without == pytest.approx(7 * 3 / (2 * 0.2) * hinge, rel=1e-5)
 
 
 def test_a_net_that_nothing_bounds_is_reported(caplog):

@@ -163,12 +163,18 @@ def arrive(
     kappa,
     *,
     roughly: bool = False,
+    wall: Callable | None = None,
 ) -> Point:
-    """The rest of the step, from a point that has departed to the next synchronised one."""
+    """The rest of the step, from a point that has departed to the next synchronised one.
+
+    `wall` is a function of positions and velocities, for a box.
+    """
     for a, b in zip(integrator.drifts, integrator.kicks[1:], strict=True):
-        x = dynamics.drift(xp, point.x, point.u, a * step_size)
+        x, u = dynamics.drift(xp, point.x, point.u, a * step_size), point.u
+        if wall is not None:
+            x, u = wall(x, u)
         energy, g = grad_fn(x)
-        point = point._replace(x=x, energy=energy, g=g)
+        point = point._replace(x=x, u=u, energy=energy, g=g)
         point = _kicked(xp, dynamics, point, b, step_size, kappa, roughly)
     return point
 
@@ -183,6 +189,7 @@ def leap(
     kappa,
     *,
     roughly: bool = False,
+    wall: Callable | None = None,
 ) -> Point:
     """One whole step, from a synchronised point to the next (Eq. 16).
 
@@ -190,7 +197,7 @@ def leap(
     """
     how = dynamics, integrator
     point = depart(xp, *how, point, step_size, kappa, roughly=roughly)
-    return arrive(xp, grad_fn, *how, point, step_size, kappa, roughly=roughly)
+    return arrive(xp, grad_fn, *how, point, step_size, kappa, roughly=roughly, wall=wall)
 
 
 def work(before: Point, after: Point, volume):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from schuss.core.dynamics import ESH, Dynamics, leap, observe, start, work
 from schuss.core.integrators import Integrator
 from schuss.core.kernel import Info, Kernel, Noise, Point, current, everyone, select
+from schuss.core.reflect import reflect
 
 
 class State(NamedTuple):
@@ -40,17 +41,32 @@ class Params(NamedTuple):
     steps: Any
 
 
+class Boxed(NamedTuple):
+    """The same, and the corners of a box."""
+
+    step_size: Any
+    kappa: Any
+    volume: Any
+    steps: Any
+    lower: Any
+    upper: Any
+
+
 @functools.cache
-def kernel(dynamics: Dynamics, integrator: Integrator) -> Kernel:
-    """Build the kernel from what is fixed when it is compiled."""
+def kernel(dynamics: Dynamics, integrator: Integrator, *, boxed: bool = False) -> Kernel:
+    """Build the kernel from what is fixed when it is compiled. A box reflects."""
 
     def init(xp, x, energy, g, noise: Noise, params: Params) -> State:
         here = start(xp, dynamics, x, energy, g, noise.normal)
         return State(*here, *here, count=xp.zeros_like(energy))
 
+    def wall(xp, params: Any):
+        return lambda x, u: reflect(xp, x, u, params.lower, params.upper)
+
     def step(xp, grad_fn, state: State, noise: Noise, params: Params) -> tuple[State, Info]:
         here, there = Point(*state[:5]), Point(*state[5:10])
-        there = leap(xp, grad_fn, dynamics, integrator, there, params.step_size, params.kappa)
+        how = dynamics, integrator, there, params.step_size, params.kappa
+        there = leap(xp, grad_fn, *how, wall=wall(xp, params) if boxed else None)
         count = state.count + 1
         complete = count >= params.steps
 

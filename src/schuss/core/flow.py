@@ -15,7 +15,7 @@ from schuss.core import weights
 from schuss.core.dynamics import ESH, Dynamics, prepare, start
 from schuss.core.integrators import Integrator, moves
 from schuss.core.kernel import Info, Kernel, Noise, Seen, current, finite, select
-from schuss.core.reflect import reflect
+from schuss.core.reflect import BOUNDARIES
 
 
 class State(NamedTuple):
@@ -47,15 +47,15 @@ def kernel(
     *,
     refreshment: str = "none",
     weight: str | None = "uniform",
-    boxed: bool = False,
+    boundary: str | None = None,
     speed: bool = True,
     guarded: bool = True,
 ) -> Kernel:
     """Build the kernel from what is fixed when it is compiled.
 
-    `refreshment` is "none", "partial" or "full". `weight` is what a state counts: "uniform",
-    "energy" (closed form), "speed" (|v|) or "time" (un-scaled time of the merged kick, which is
-    the time spent around the state). `weight=None` and `speed=False` leave the weight and r out
+    `refreshment` is "none", "partial" or "full", `boundary` None, "reflect" or "clamp". `weight`
+    is what a state counts: "uniform", "energy" (closed form), "speed" (|v|) or "time" (un-scaled
+    time of the merged kick, which is the time spent around the state). `weight=None` and `speed=False` leave the weight and r out
     where nobody asks for them, and `guarded=False` the freezing of chains.
     """
     opening, closing = integrator.kicks[0], integrator.kicks[-1]
@@ -102,7 +102,9 @@ def kernel(
     def drifted(xp, x, u, share, params):
         h = params.step_size if share == 1 else share * params.step_size
         x = dynamics.drift(xp, x, u, h)
-        return reflect(xp, x, u, params.lower, params.upper) if boxed else (x, u)
+        if boundary is None:
+            return x, u
+        return BOUNDARIES[boundary](xp, x, u, params.lower, params.upper)
 
     def kicked(xp, u, r, g, share, params):
         boost, h = prepare(xp, dynamics, u, g, share, params.step_size, params.kappa)
@@ -154,7 +156,7 @@ def kernel(
             integrator,
             refreshment=refreshment,
             weight=weight,
-            boxed=boxed,
+            boundary=boundary,
             speed=speed,
             guarded=False,
         )

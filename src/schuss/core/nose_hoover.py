@@ -9,6 +9,7 @@ import functools
 from typing import Any, NamedTuple
 
 from schuss.core.kernel import Info, Kernel, Noise, Seen, current, finite, select
+from schuss.core.reflect import BOUNDARIES
 
 
 class State(NamedTuple):
@@ -30,6 +31,15 @@ class Params(NamedTuple):
     mass: Any
 
 
+class Boxed(NamedTuple):
+    """The same, and the corners of a box."""
+
+    step_size: Any
+    mass: Any
+    lower: Any
+    upper: Any
+
+
 def conserved(xp, state: State, params: Params):
     """E + ½v² + ½Qξ̇² + dξ."""
     dim = state.x.shape[-1]
@@ -48,7 +58,7 @@ def thermostat(xp, v, xi, rate, h, mass):
 
 
 @functools.cache
-def kernel() -> Kernel:
+def kernel(*, boundary: str | None = None) -> Kernel:
     """Build the kernel."""
 
     def init(xp, x, energy, g, noise: Noise, params: Params) -> State:
@@ -61,6 +71,8 @@ def kernel() -> Kernel:
         v, xi, rate = thermostat(xp, state.v, state.xi, state.rate, epsilon / 2, params.mass)
         v = v - h * state.g
         x = state.x + epsilon[..., None] * v
+        if boundary is not None:
+            x, v = BOUNDARIES[boundary](xp, x, v, params.lower, params.upper)
         energy, g = grad_fn(x)
         v, xi, rate = thermostat(xp, v - h * g, xi, rate, epsilon / 2, params.mass)
         alive = state.alive & finite(xp, energy, g)

@@ -1,4 +1,8 @@
-"""Reflection in a box: fold the position, flip the velocity. Volume preserving and reversible."""
+"""The walls of a box.
+
+reflect: fold the position, flip the velocity. Volume preserving and reversible.
+clamp: move the position to the wall, as Langevin dynamics of images is often run. Neither.
+"""
 
 
 def reflect(xp, x, u, lower, upper):
@@ -19,3 +23,11 @@ def reflect(xp, x, u, lower, upper):
     x = xp.where(closed, folded, mirrored)
     flip = (closed & flipped) | (~closed & (below | above))
     return x, xp.where(flip, -u, u)
+
+
+def clamp(xp, x, u, lower, upper):
+    """Positions no further than the walls."""
+    return xp.minimum(xp.maximum(x, lower), upper), u
+
+
+BOUNDARIES = {"reflect": reflect, "clamp": clamp}

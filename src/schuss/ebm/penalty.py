@@ -1,15 +1,18 @@
 """A gradient penalty that keeps the slope of a network where its sampler can follow it.
 
-    weight · (d / scale) · mean max(0, δ − 0.3)²
+    weight · D/(c · scale) · mean max(0, δ − 0.3)²        δ = c |∇(scale · f)|
 
-over data and negatives, where δ is the turn of a sampler's step there (scale.py). It acts on slopes
-that are too large alone, as in Petzka, Fischer and Lukovnikov (2018, On the regularization of
-Wasserstein GANs); the two-sided form is that of Gulrajani et al. (2017, Improved training of
-Wasserstein GANs), and Mescheder, Geiger and Nowozin (2018, Which training methods for GANs do
-actually converge?) penalise at data and negatives. Energies were trained with a penalty on |∇f|² by
-Kumar et al. (2019, Maximum entropy generators) and Grathwohl et al. (2021, No MCMC for me). Here
-the limit is in units of the sampler's step. d / scale puts the sum in the units of the network: the
-loss times the scale is an energy, which is of the order of d.
+over data and negatives, where δ is the turn of a sampler's step (scale.py), c = ε/κ or ε/√d, and D
+the distance from where chains start to the data. Along it an energy with turns δ falls by at most
+δ D/c, so that the loss's least value over δ lies at or below 0.3 + 1/(2 weight), for every net,
+sampler and scale.
+
+The penalty acts on slopes that are too large alone, as in Petzka, Fischer and Lukovnikov (2018, On
+the regularization of Wasserstein GANs); the two-sided form is that of Gulrajani et al. (2017,
+Improved training of Wasserstein GANs), and Mescheder, Geiger and Nowozin (2018, Which training
+methods for GANs do actually converge?) penalise at data and negatives. Energies were trained with a
+penalty on |∇f|² by Kumar et al. (2019, Maximum entropy generators for energy-based models) and
+Grathwohl et al. (2021, No MCMC for me). Here the limit is in units of the sampler's step.
 """
 
 import dataclasses
@@ -21,23 +24,24 @@ from schuss.ebm.scale import Turn
 LIMIT = 0.3
 """δ that costs nothing."""
 
-WEIGHT = 10.0
-"""From 1 to 100 nets were seen to train alike."""
+WEIGHT = 1.0
+"""Turns stay below 0.8."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Penalty:
-    """The penalty of a batch."""
+    """The penalty of a batch; `distance` is D, in the coordinates of the sampler's metric."""
 
     weight: float
     turn: Turn
+    distance: float
 
     def __call__(self, scale: float, energy: torch.Tensor, parts: tuple) -> torch.Tensor:
         """From the sum of the network's energies at all of `parts`, each (n, *shape)."""
         gradients = torch.autograd.grad(energy, parts, create_graph=True)
         delta = torch.cat([scale * self.turn(g) for g in gradients])
-        dim = parts[0][0].numel()
-        return self.weight * dim / scale * torch.relu(delta - LIMIT).square().mean()
+        fall = self.distance / (self.turn.factor * scale)
+        return self.weight * fall * torch.relu(delta - LIMIT).square().mean()
 
 
 def explain(error: RuntimeError) -> None:

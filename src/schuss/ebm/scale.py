@@ -44,6 +44,12 @@ class Turn:
             metric = torch.as_tensor(np.asarray(metric), dtype=x.dtype, device=x.device).flatten()
         return cls(float(np.mean(sampler.step_size)) / length, metric)
 
+    def distance(self, a: torch.Tensor, b: torch.Tensor) -> float:
+        """Root mean square of the distance of a's positions from b's, in the metric."""
+        apart = (a - b).flatten(1)
+        apart = apart if self.metric is None else apart / self.metric
+        return float(apart.square().sum(dim=1).mean().sqrt())
+
     def __call__(self, g: torch.Tensor) -> torch.Tensor:
         """δ of each, (n,)."""
         g = g.flatten(1)

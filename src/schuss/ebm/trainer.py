@@ -64,7 +64,7 @@ class Trainer:
     sampler, steps, keep: how negatives are made; the sampler sees `energy_scale` · net. "auto"
         takes the scale at which its step turns by δ = 0.1 before training (schuss.ebm.scale).
     gradient_penalty: weight of the loss's penalty on slopes at which a step turns by more than 0.3
-        (schuss.ebm.penalty). None is 10 where the scale is "auto", and none where it is a number
+        (schuss.ebm.penalty). None is 1 where the scale is "auto", and none where it is a number
         and so energies have a unit of their own.
     buffer: a `ReplayBuffer`, or None for fresh chains from `start` in every iteration.
     weighting: None, or "jarzynski" for fresh chains whose last states are weighted by
@@ -157,22 +157,6 @@ class Trainer:
         if len(examples.shape) == 3 and device.type == "cuda":
             channels_last(net)
         inside = PRECISIONS[precision]
-        turn = scale.Turn.of(sampler, examples.some(1).to(device))
-        if not gradient_penalty and not bounded(net):
-            log.warning(
-                "nothing bounds the slope of net, gradient_penalty=0 and no spectral norm in all of "
-                "its layers: training may diverge"
-            )
-        self._objective = ranks.parallel(
-            Objective(
-                net,
-                regularise=regularise,
-                joint_weight=joint_weight,
-                penalty=Penalty(gradient_penalty, turn) if gradient_penalty else None,
-                precision=inside,
-            ),
-            device,
-        )
         self.optimiser = make_optimiser(optimiser, self.parameters, lr, betas, momentum)
         self._rates = [group["lr"] for group in self.optimiser.param_groups]
         self.ema = None if ema is None else EMA(net, ema)
@@ -202,10 +186,28 @@ class Trainer:
         first = self.batches.fresh(self.batches.batch, generator(device, self.seed, 0))
         first = self.batches.laid_out(first)
         shown, _ = examples.draw(len(first), generator(device, self.seed, 1))
-        scale.check_step(sampler, torch.cat((first, self.batches.laid_out(shown))))
+        shown = self.batches.laid_out(shown)
+        scale.check_step(sampler, torch.cat((first, shown)))
+        turn = scale.Turn.of(sampler, first)
         with torch.autocast(device.type, inside, enabled=inside is not None):
             found = scale.energy_scale(energy_scale, self._still.update(), turn, first)
         self._rescale(found)
+        if not gradient_penalty and not bounded(net):
+            log.warning(
+                "nothing bounds the slope of net, for gradient_penalty=0 and not all of its layers "
+                "have spectral norm: training may diverge"
+            )
+        distance = turn.distance(shown, first)
+        self._objective = ranks.parallel(
+            Objective(
+                net,
+                regularise=regularise,
+                joint_weight=joint_weight,
+                penalty=Penalty(gradient_penalty, turn, distance) if gradient_penalty else None,
+                precision=inside,
+            ),
+            device,
+        )
         self.recovery = Recovery(whole("retries", retries, 0))
         self.iteration, self._saved = 0, 0
         self._safe: int | None = None  # the iteration of the last checkpoint
