@@ -1,0 +1,213 @@
+"""Whether energies train without a person's care: `python benchmarks/training.py [--data FILE]`.
+
+Digits and 10,000 images of MNIST (with --data); four nets, three learning rates, two samplers,
+three seeds. Each is trained with `energy_scale="auto"`, where the loss bounds the slope, and at
+five fixed scales without that (one seed). All runs are alike but for that: 500 iterations of 20
+steps, Adam. A run is {data, net, sampler, lr, rule, seed}, `rule` being "auto" or a scale, with
+
+    rollbacks       how often it went back to an earlier state; gave_up: whether it ended so
+    distance        of the buffer's chains to test images: Fréchet, features of a classifier
+    from_noise      of chains from noise with the average net, as many steps as in 15 iterations
+    gradients       of the sampler for each chain; seconds: of training
+
+and a row of the table {data, net, sampler, lr, seed, rollbacks, distance, best fixed distance,
+gradients}. All runs take about 5 hours of one core; those of seed 0 come first, digits before
+MNIST. A run that is stopped goes on with those that are missing. --minutes ends it, --only takes
+runs whose key has all of these words.
+"""
+
+import argparse
+import logging
+import math
+import pathlib
+import subprocess
+import tempfile
+import time
+
+import torch
+from rows import Rows, rounded, until
+from torch import nn
+
+import schuss
+from schuss import ebm
+from schuss.ebm import data as sets
+from schuss.ebm.data import clipped, scaled
+from schuss.ebm.machine import machine
+from schuss.ebm.recipes import Classifier
+from schuss.ebm.ruler import make_ruler
+
+RESULTS = pathlib.Path(__file__).parent / "results" / "training.json"
+KEYS = ("data", "net", "sampler", "lr", "rule", "seed")
+ITERATIONS, STEPS, BUFFER, MEASURED = 500, 20, 600, 297
+RATES = (1e-4, 1e-3, 3e-3)
+SCALES = (1e2, 3e2, 1e3, 3e3, 1e4)
+SEEDS = (0, 1, 2)
+BATCH = {"digits": 64, "mnist": 32}
+STEP = {"digits": 0.3, "mnist": 0.5}
+"""Of ESH; that of Langevin dynamics moves a coordinate as far."""
+
+RULER = {
+    "digits": Classifier(width=8, batch=64),
+    "mnist": Classifier(width=8, batch=64, epochs=3),
+}
+
+
+def mlp(channels, size):
+    """Two hidden layers."""
+    layers = [nn.Linear(channels * size**2, 256), nn.SiLU(), nn.Linear(256, 256), nn.SiLU()]
+    return nn.Sequential(nn.Flatten(), *layers, nn.Linear(256, 1))
+
+
+def strided(channels, size):
+    """Strided 3×3 convolutions until 2×2 are left, SiLU."""
+    layers, features = [], 16
+    while size > 2:
+        layers += [nn.Conv2d(channels, features, 3, 2, 1), nn.SiLU()]
+        channels, features, size = features, 2 * features, size // 2
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(4 * channels, 1))
+
+
+def papers(channels, size, spectral=False):
+    """The paper's net, made small."""
+    return ebm.ConvEnergy(16 if size == 8 else 8, channels, size, spectral=spectral)
+
+
+def spectral(channels, size):
+    """The same with spectral norm."""
+    return papers(channels, size, True)
+
+
+NETS = {net.__name__: net for net in (mlp, strided, papers, spectral)}
+
+
+def samplers(data, dim):
+    """Both samplers in the box of the images."""
+    box, step = (-1.1, 1.1), STEP[data]
+    return {"ESH": schuss.ESH(step, box=box), "ULA": schuss.ULA(step / math.sqrt(dim), box=box)}
+
+
+def trained(images, ruler, row):
+    """The row of a run with what came of it."""
+    torch.manual_seed(row["seed"])
+    channels, size, _ = images.shape
+    x = scaled(images.train)
+    trainer = ebm.Trainer(
+        NETS[row["net"]](channels, size),
+        x,
+        sampler=samplers(row["data"], x[0].numel())[row["sampler"]],
+        steps=STEPS,
+        buffer=ebm.ReplayBuffer(BUFFER, images.shape, reinit=0.02, seed=row["seed"]),
+        batch=BATCH[row["data"]],
+        lr=row["lr"],
+        iterations=ITERATIONS,
+        energy_scale=row["rule"],
+        ema=0.99,
+        seed=row["seed"],
+    )
+    begun, error = time.process_time(), None
+    try:
+        trainer.fit()
+    except (ebm.DivergenceError, ValueError) as raised:
+        error = str(raised)[:200]
+    history, buffer = trainer.history, trainer.buffer
+    seconds = time.process_time() - begun
+    tail = slice(-len(history) // 5, None)
+    assert buffer is not None
+    noise = trainer.from_noise(MEASURED, rounds=15, seed=row["seed"])
+    return row | {
+        "rollbacks": len(trainer.recovery.rollbacks),
+        "gave_up": error,
+        "distance": ruler(clipped(buffer.x[:MEASURED])),
+        "from_noise": ruler(clipped(noise)),
+        "gradients": history.gradients,
+        "scale": trainer.energy_scale,
+        "delta": float(history.delta[tail].mean()) if len(history) else None,
+        "gap": float(history.gap[tail].mean() * trainer.energy_scale) if len(history) else None,
+        "seconds": seconds,
+    }
+
+
+def table(rows):
+    """A row for each run by the rule, beside the best of the fixed scales with its net and rate."""
+    fixed: dict = {}
+    for row in rows:
+        if row["rule"] != "auto" and not row["gave_up"]:
+            fixed.setdefault(setting(row), []).append(row["distance"])
+    return [
+        {
+            **{name: row[name] for name in KEYS if name != "rule"},
+            "rollbacks": row["rollbacks"],
+            "gave_up": bool(row["gave_up"]),
+            "distance": row["distance"],
+            "best fixed distance": min(fixed.get(setting(row), [None])),
+            "gradients": row["gradients"],
+        }
+        for row in rows
+        if row["rule"] == "auto"
+    ]
+
+
+def setting(row):
+    """What runs are compared within."""
+    return tuple(row[name] for name in ("data", "net", "sampler", "lr"))
+
+
+def wanted():
+    """All runs in their order."""
+    return [
+        {"data": data, "net": net, "sampler": sampler, "lr": lr, "rule": rule, "seed": seed}
+        for seed in SEEDS
+        for data in BATCH
+        for sampler in ("ESH", "ULA")
+        for net in NETS
+        for lr in RATES
+        for rule in (("auto", *SCALES) if seed == 0 else ("auto",))
+    ]
+
+
+def loaded(path):
+    """The images, and a ruler for each."""
+    images = {"digits": sets.digits()}
+    if path is not None:
+        mnist = sets.mnist(path)
+        few = {key: getattr(mnist, key)[:10_000] for key in ("train", "train_labels")}
+        few |= {key: getattr(mnist, key)[:1000] for key in ("test", "test_labels")}
+        images["mnist"] = mnist._replace(**few)
+    rulers = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, found in images.items():
+            place = pathlib.Path(folder) / name
+            rulers[name] = make_ruler(found, place, RULER[name], sizes=(MEASURED,))
+            print(name, rulers[name].marks, flush=True)
+    return images, rulers
+
+
+def main():
+    """Run what is missing."""
+    parser = argparse.ArgumentParser(description="Trainings by the rule and at fixed scales.")
+    parser.add_argument("--data", type=pathlib.Path)
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--only", nargs="*", default=[])
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    logging.getLogger("schuss.ebm").setLevel(logging.ERROR)
+    late, rows = until(given.minutes), Rows(RESULTS, KEYS, table)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    images, rulers = loaded(given.data)
+    for row in wanted():
+        words = {str(value) for value in row.values()}
+        here = row["data"] in images and row["sampler"] in samplers(row["data"], 1)
+        if not here or rows.key(row) in rows.found or not words.issuperset(given.only):
+            continue
+        if late():
+            break
+        found = trained(images[row["data"]], rulers[row["data"]], row)
+        found |= {"commit": commit, "machine": machine()}
+        rows.add(rounded(found, 4))
+        print(rounded({k: v for k, v in found.items() if k != "machine"}, 4), flush=True)
+
+
+if __name__ == "__main__":
+    main()
