@@ -55,8 +55,9 @@ def kernel(
 
     `refreshment` is "none", "partial" or "full", `boundary` None, "reflect" or "clamp". `weight`
     is what a state counts: "uniform", "energy" (closed form), "speed" (|v|) or "time" (un-scaled
-    time of the merged kick, which is the time spent around the state). `weight=None` and `speed=False` leave the weight and r out
-    where nobody asks for them, and `guarded=False` the freezing of chains.
+    time of the merged kick, which is the time spent around the state). `weight=None` and
+    `speed=False` leave the weight and r out where nobody asks for them, and `guarded=False` the
+    freezing of chains.
     """
     opening, closing = integrator.kicks[0], integrator.kicks[-1]
     program = moves(integrator, noise=refreshment == "partial")
