@@ -1,6 +1,7 @@
 """What is sampled, and from where: the user's energy and start, checked and made flat."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +41,7 @@ class Problem:
     export: Callable  # to the user's kind of array
     unflatten: Callable  # from flat positions to the user's shape
     restore: Callable  # from flat positions to the user's kind and shape of array
+    free: np.ndarray | None = None  # columns that move, where others are fixed
 
     @property
     def dim(self) -> int:
@@ -69,6 +71,94 @@ class OfTarget:
     def __call__(self, x):
         """E(x)."""
         return self.function(self.xp, x)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Conditional:
+    """E(· | y): an energy of (x, y) with a condition for each chain, which may be overwritten."""
+
+    function: Callable
+    y: Any
+
+    def __call__(self, x):
+        """Energies as the function shapes them."""
+        return self.function(x, self.y)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaled:
+    """A multiple of energies and gradients."""
+
+    grad_fn: Callable
+    scale: float
+
+    @property
+    def energy(self):
+        """The energy that it is a multiple of."""
+        return self.grad_fn.energy  # pyright: ignore[reportFunctionMemberAccess]
+
+    def __call__(self, x):
+        """Energies and gradients at x."""
+        energy, g = self.grad_fn(x)
+        return self.scale * energy, self.scale * g
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Free:
+    """An energy of some of the coordinates, the others fixed at values of each chain."""
+
+    grad_fn: Callable
+    fixed: Any  # (chains, dim − free), may be overwritten
+    free: Any  # columns of the free coordinates among all
+    order: Any  # columns of all coordinates among the free ones and the fixed ones, in this order
+    xp: Any
+
+    @property
+    def energy(self):
+        """The energy of all coordinates."""
+        return self.grad_fn.energy  # pyright: ignore[reportFunctionMemberAccess]
+
+    def whole(self, x):
+        """Positions with the fixed coordinates in their places."""
+        return self.xp.take(self.xp.concat([x, self.fixed], axis=1), self.order, axis=1)
+
+    def __call__(self, x):
+        """Energies, and gradients with respect to the free coordinates."""
+        energy, g = self.grad_fn(self.whole(x))
+        return energy, self.xp.take(g, self.free, axis=1)
+
+
+def clamped(problem: Problem, fixed: Any) -> Problem:
+    """The problem with the coordinates of a mask fixed where chains start."""
+    given = np.asarray(fixed.cpu() if hasattr(fixed, "cpu") else fixed)
+    if given.dtype != bool or given.shape not in (problem.shape, (problem.dim,)):
+        raise ValueError(
+            f"fixed must be a mask, True where a coordinate stays as it is in init, of shape "
+            f"{problem.shape}, got dtype {given.dtype} and shape {given.shape}"
+        )
+    mask = _in_order(problem, given.astype(float)) > 0
+    if mask.all():
+        raise ValueError("fixed must leave a coordinate free, got True everywhere")
+    engine, columns = problem.engine, np.argsort(mask, kind="stable")
+    free, kept = np.split(columns, [int((~mask).sum())])
+
+    def index(values):
+        found = engine.asarray(values)
+        return found.to(problem.x.device) if engine.name == "torch" else found
+
+    def taken(values):
+        return engine.xp.take(problem.x, index(values), axis=1)
+
+    grad_fn = Free(
+        problem.grad_fn, taken(kept), index(free), index(np.argsort(columns)), engine.xp
+    )
+    return dataclasses.replace(
+        problem,
+        grad_fn=grad_fn,
+        x=taken(free),
+        free=free,
+        restore=lambda x: problem.restore(grad_fn.whole(x)),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -293,10 +383,11 @@ def _corners(problem: Problem, algorithm, extra: int):
 
 def _in_order(problem: Problem, values: np.ndarray) -> np.ndarray:
     """Values for one position, as the user sees it, in the order in which it lies flat."""
-    order = problem.unflatten(np.arange(problem.dim)[None])[0].reshape(-1)
-    flat = np.empty(problem.dim)
+    dim = math.prod(problem.shape)
+    order = problem.unflatten(np.arange(dim)[None])[0].reshape(-1)
+    flat = np.empty(dim)
     flat[order] = values.reshape(-1)
-    return flat
+    return flat if problem.free is None else flat[problem.free]
 
 
 def _start(target, chains, seed):

@@ -4,12 +4,12 @@ import dataclasses
 from typing import Any
 
 from schuss.algorithms import ESH, Algorithm, checked, transition
-from schuss.arguments import entropy, mixed, one_of, seed_or_generator, whole
+from schuss.arguments import entropy, mixed, one_of, positive_number, seed_or_generator, whole
 from schuss.core.collect import KEEP, collecting
 from schuss.core.moments import Moments
 from schuss.engines.engine import Job
 from schuss.keywords import explained
-from schuss.problem import Problem, launch, pose
+from schuss.problem import Conditional, Problem, Scaled, clamped, launch, pose
 from schuss.progress import chunks
 from schuss.targets.target import Target
 
@@ -45,7 +45,8 @@ class Sampler:
     """An algorithm, a number of steps and what to keep: "last", "reservoir" or "moments".
 
     Calling it gives samples; `run` gives all there is to know. The noise of a call depends on
-    `seed` and on the number of calls before it, so that two batches never share it. `seed` is a
+    `seed` and on the number of calls before it, so that two batches never share it. It samples
+    e^(−scale · E) with scale = `energy_scale`. `seed` is a
     whole number, a NumPy Generator (advanced once, when the sampler is made) or SeedSequence, a JAX
     key, or a `torch.Generator`, which every call advances.
     """
@@ -57,6 +58,7 @@ class Sampler:
         *,
         steps: int = 100,
         keep: str = "last",
+        energy_scale: float = 1.0,
         seed: Any = 0,
         engine: Any = "auto",
         compile: bool = False,
@@ -71,6 +73,8 @@ class Sampler:
                 "longer in some places than in others; use keep='reservoir' or keep='moments'"
             )
         self.steps, self.keep = whole("steps", steps, 1), keep
+        positive_number("energy_scale", energy_scale)
+        self.energy_scale = float(energy_scale)
         self.seed = seed_or_generator(seed)
         least = transition(self.algorithm)
         if keep != "last" and self.steps < least:
@@ -100,11 +104,21 @@ class Sampler:
         value_and_grad=None,
         target=None,
         chains: int | None = None,
+        y=None,
+        fixed=None,
     ) -> Run:
         """Make `steps` steps from `init`, on an energy or one of the others.
 
-        A `schuss.targets` one has starts of its own, so many as `chains` says.
+        A `schuss.targets` one has starts of its own, so many as `chains` says. With conditions `y`,
+        one for each chain, the energy is a function of (x, y), in PyTorch. `fixed` is a mask of the
+        shape of a position: where it is True coordinates stay as they are in `init`, and the others
+        are sampled given these.
         """
+        if fixed is not None and self.keep == "moments":
+            raise ValueError("fixed doesn't go with keep='moments'; use 'last' or 'reservoir'")
+        engine = self.engine
+        if y is not None:
+            energy, engine = _conditional(energy, y, init, engine), "torch"
         seed = self._next_seed()
         if target is None and isinstance(energy, Target):
             energy, target = None, energy
@@ -116,10 +130,15 @@ class Sampler:
             init=init,
             chains=chains,
             seed=seed,
-            engine=self.engine,
+            engine=engine,
             compile=self.compile,
             gradient_dtype=self.gradient_dtype,
         )
+        if fixed is not None:
+            problem = clamped(problem, fixed)
+        if self.energy_scale != 1:
+            scaled = Scaled(problem.grad_fn, self.energy_scale)
+            problem = dataclasses.replace(problem, grad_fn=scaled)
         job, state, _ = launch(
             problem,
             self.algorithm,
@@ -160,3 +179,19 @@ class Sampler:
             _kept=kept,
             _steps=done,
         )
+
+
+def _conditional(energy, y, init, engine):
+    """An energy of x alone, with conditions; refuses what can't have them."""
+    if engine not in ("auto", "torch") or not callable(energy) or isinstance(energy, Target):
+        raise ValueError("y is for an energy of (x, y) on engine='torch'; pass that as energy=")
+    import torch
+
+    y = torch.as_tensor(y)
+    if isinstance(init, torch.Tensor):
+        y = y.to(init.device)
+    if y.dim() == 0 or len(y) != len(init):
+        raise ValueError(
+            f"y must have an entry for each of the {len(init)} chains, got shape {tuple(y.shape)}"
+        )
+    return Conditional(energy, y)
