@@ -60,7 +60,9 @@ def test_fixed_pixels_of_images(layout, compiled):
     metric = torch.rand(3, 4, 4).numpy() + 0.5
     box = (np.zeros((3, 4, 4)), np.where(mask, 1.0, 1.5))
     sampler = schuss.ESH(0.3, metric=metric, box=box)
-    energy = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 3), torch.nn.Flatten(), torch.nn.Linear(8, 1))
+    energy = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 2, 3), torch.nn.Flatten(), torch.nn.Linear(8, 1)
+    )
     run = schuss.Sampler(sampler, steps=20, compile=compiled).run(energy, x, fixed=mask)
     for found in (run.x, run.extend(5).x):
         assert torch.equal(found[:, mask], x[:, mask])

@@ -109,7 +109,8 @@ class Free:
 
     grad_fn: Callable
     fixed: Any  # (chains, dim − free), may be overwritten
-    free: Any  # columns of the free coordinates among all
+    kept: Any  # their columns among all coordinates
+    free: Any  # columns of the others
     order: Any  # columns of all coordinates among the free ones and the fixed ones, in this order
     xp: Any
 
@@ -149,9 +150,8 @@ def clamped(problem: Problem, fixed: Any) -> Problem:
     def taken(values):
         return engine.xp.take(problem.x, index(values), axis=1)
 
-    grad_fn = Free(
-        problem.grad_fn, taken(kept), index(free), index(np.argsort(columns)), engine.xp
-    )
+    order = index(np.argsort(columns))
+    grad_fn = Free(problem.grad_fn, taken(kept), index(kept), index(free), order, engine.xp)
     return dataclasses.replace(
         problem,
         grad_fn=grad_fn,

@@ -124,7 +124,10 @@ def test_data_that_is_none():
 
 
 def test_labels():
-    with refuse("labels need a net that is a JointEnergy; wrap the classifier in it"):
+    with refuse(
+        "labels need a net that is a JointEnergy or a function of (x, y); wrap a classifier in "
+        "JointEnergy, or let forward take both"
+    ):
         trainer(examples=(data(4), torch.zeros(4).long()))
     net = ebm.JointEnergy(nn.Linear(2, 3))
     with refuse("a JointEnergy is trained with labels; pass data=(x, y)"):

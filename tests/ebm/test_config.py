@@ -109,7 +109,10 @@ def test_commands(tmp_path):
             ("[buffer]", "[bufer]"),
             "config has the unknown table bufer; the nearest known one is buffer",
         ),
-        (('"conv"', '"unet"'), "net.name must be one of 'toy', 'conv', 'joint', got 'unet'"),
+        (
+            ('"conv"', '"unet"'),
+            "net.name must be one of 'toy', 'conv', 'strided', 'joint', got 'unet'",
+        ),
         (('"ESH"', '"SGLD"'), "sampler.name must be one of 'ESH', 'ULA'"),
         (
             ("steps = 2", "stepz = 2"),

@@ -373,3 +373,85 @@ def test_one_part_as_two():
     run.fit()
     one, two = run.batches.buffers
     assert not torch.equal(one.x, two.x) and len(one.x) == 32
+
+
+# Conditions and fixed coordinates.
+
+
+class Centred(nn.Module):
+    """E = |x − c_y|²/2 · 25: its centres should become the means of the classes."""
+
+    def __init__(self):
+        super().__init__()
+        self.centres = nn.Parameter(torch.zeros(2, 2))
+
+    def forward(self, x, y):
+        return 12.5 * (x - self.centres[y]).square().sum(1)
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+def test_learns_a_density_given_a_class(buffered):
+    """The means of two classes, within a fifth of their distance."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.randint(2, (400,), generator=generator)
+    means = torch.tensor([[-0.4, 0.2], [0.4, -0.2]])
+    x = (means[y] + 0.15 * torch.randn(400, 2, generator=generator)).clamp(-1, 1)
+    options = {"iterations": 150, "lr": 0.02, "every": 50, "steps": 10, "data_noise": 0.0}
+    options |= {} if buffered else {"buffer": None}
+    net = Centred()
+    run = trainer(net, (x, y), **options)
+    run.fit()
+    assert (net.centres.detach() - means).abs().max() < 0.15
+    for wanted in (y[:100], None):
+        drawn = run.from_noise(100, y=wanted)
+        assert drawn.shape == (100, 2)
+    drawn, wanted = run.from_noise(100, y=y[:100], rounds=20), y[:100]
+    apart = drawn[wanted == 1].mean(0) - drawn[wanted == 0].mean(0)
+    assert (apart - (means[1] - means[0])).abs().max() < 0.3
+    if buffered:
+        assert run.buffer.y.unique().tolist() == [0, 1]
+        assert float(run.buffer.x[run.buffer.y == 0, 0].mean()) < -0.1
+
+
+def test_a_conditional_run_goes_on_where_it_stopped(tmp_path):
+    def make(folder):
+        y = torch.arange(60) % 2
+        buffer = ebm.ReplayBuffer(32, (2,), reinit=0.3)
+        torch.manual_seed(0)
+        return trainer(Centred(), (data(), y), buffer=buffer, folder=folder, save_every=4)
+
+    whole = make(tmp_path / "whole")
+    whole.fit()
+    make(tmp_path / "part").fit(4)
+    part = make(tmp_path / "part").resume()
+    part.fit()
+    np.testing.assert_array_equal(part.history.losses, whole.history.losses)
+    assert torch.equal(part.buffer.y, whole.buffer.y)
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+def test_fixed_coordinates_are_those_of_data(buffered):
+    options = {} if buffered else {"buffer": None}
+    x = torch.stack([torch.tensor([-0.5, 0.1, 0.7]).repeat(20), data()[:, 0]], dim=1)
+    mask = torch.tensor([True, False])
+    run = trainer(examples=x, fixed=mask, data_noise=0.0, energy_scale="auto", **options)
+    batch = run.batches.draw(0, 0)
+    assert set(batch.negatives[:, 0].tolist()) <= set(x[:, 0].tolist())
+    assert len(run.fit(3)) == 3
+    if buffered:
+        assert set(run.buffer.x[:, 0].tolist()) <= set(x[:, 0].tolist())
+    wanted = torch.full((5, 2), 0.3)
+    filled = run.from_noise(5, fixed=[False, True], init=wanted)
+    assert (filled[:, 1] == 0.3).all() and (filled[:, 0] != 0.3).all()
+    with pytest.raises(ValueError, match=r"^fixed needs init of shape \(4, 2\), which has the"):
+        run.from_noise(4, fixed=[False, True])
+
+
+def test_classes_of_a_joint_model_are_sampled():
+    torch.manual_seed(0)
+    x, y = torch.rand(30, 1, 8, 8), torch.arange(30) % 3
+    net = ebm.JointEnergy(ebm.ResidualClassifier(3, 1, 4, blocks=1), scale=2.0)
+    run = trainer(net, (x, y), buffer=ebm.ReplayBuffer(20, (1, 8, 8)))
+    assert run.from_noise(6, y=y[:6]).shape == (6, 1, 8, 8)
+    logits = net.logits(x)
+    assert torch.equal(net(x, y), -2 * logits[torch.arange(30), y])

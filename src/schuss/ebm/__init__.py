@@ -9,7 +9,7 @@ try:
     from schuss.ebm.history import History, Rollback
     from schuss.ebm.joint import JointEnergy
     from schuss.ebm.losses import contrastive_loss
-    from schuss.ebm.networks import ConvEnergy, ResidualClassifier, ToyMLP
+    from schuss.ebm.networks import ConvEnergy, ResidualClassifier, StridedEnergy, ToyMLP
     from schuss.ebm.pictures import picture
     from schuss.ebm.trainer import Trainer
 except ModuleNotFoundError as error:
@@ -36,6 +36,7 @@ __all__ = [
     "ReplayBuffer",
     "ResidualClassifier",
     "Rollback",
+    "StridedEnergy",
     "ToyMLP",
     "Trainer",
     "contrastive_loss",

@@ -30,6 +30,7 @@ class Batch(NamedTuple):
     energy_error: Any
     delta: Any
     frozen: Any
+    conditions: Any = None  # of the negatives, given which they are drawn
 
 
 class Batches:
@@ -50,6 +51,8 @@ class Batches:
         start: Callable | str,
         weighting: str | None,
         reference: Callable | None,
+        fixed: torch.Tensor | None,
+        conditional: bool,
         seed: int,
         device: torch.device,
         dtype: torch.dtype,
@@ -73,6 +76,13 @@ class Batches:
         self.buffers: list[ReplayBuffer] = []
         if buffer is not None:
             self.buffers = [buffer.sibling(self.number(k)) for k in range(self.streams)]
+        self.fixed, self.conditional = fixed, conditional
+        if fixed is not None:
+            self.fresh = self._with_data(self.fresh)
+            for each in self.buffers:
+                each.begin(self.fresh)
+        for each in self.buffers if conditional else ():
+            each.condition(self.conditions)
         self.colours = None
         if start == "colour":
             self.paint(colours(examples.some(MOST_IMAGES)))
@@ -80,8 +90,23 @@ class Batches:
     def paint(self, colours: Colours) -> None:
         """Start chains, those of the buffers too, from these colours."""
         self.colours, self.fresh = colours, starting(*self._start, colours)
+        if self.fixed is not None:
+            self.fresh = self._with_data(self.fresh)
         for buffer in self.buffers:
-            buffer.paint(colours)
+            buffer.begin(self.fresh)
+
+    def _with_data(self, fresh: Callable) -> Callable:
+        """Starts whose fixed coordinates are those of data."""
+
+        def start(n, generator):
+            data, _ = self.examples.draw(n, generator)
+            return torch.where(self.fixed, data, fresh(n, generator))
+
+        return start
+
+    def conditions(self, n: int, generator: torch.Generator) -> torch.Tensor:
+        """Conditions of the data."""
+        return self.examples.draw(n, generator)[1]
 
     def number(self, stream: int) -> int:
         """Of a stream among those of all processes."""
@@ -99,19 +124,22 @@ class Batches:
         n, place = self.batch // self.streams, (self.seed, self.number(stream), iteration, attempt)
         source = generator(self.device, *place, 1)
         x, labels = self.examples.draw(n, source)
+        y = labels if self.conditional else None
         if self.buffers:
-            first, slots = self.buffers[stream].draw(n)
-            drawn = self.drawer(self.laid_out(first), key(*place, 2))
-            self.buffers[stream].write(slots, drawn.x)
+            buffer = self.buffers[stream]
+            first, slots = buffer.draw(n)
+            y = None if buffer.y is None else buffer.y[slots]
+            drawn = self.drawer(self.laid_out(first), key(*place, 2), y)
+            buffer.write(slots, drawn.x)
         else:
             first = self.fresh(n, source)
-            drawn = self.drawer(self.laid_out(first), key(*place, 2))
+            drawn = self.drawer(self.laid_out(first), key(*place, 2), y)
         log_weights = None
         if self.reference is not None:
             log_weights = self.reference(first).reshape(n) + drawn.log_weights
             log_weights = log_weights.masked_fill(drawn.frozen, -math.inf)
         told = drawn.energy_error, drawn.delta, drawn.frozen
-        return Batch(self.laid_out(x), labels, self.laid_out(drawn.x), log_weights, *told)
+        return Batch(self.laid_out(x), labels, self.laid_out(drawn.x), log_weights, *told, y)
 
     def laid_out(self, x: torch.Tensor) -> torch.Tensor:
         """In the network's precision, and images on a GPU with their channels last."""

@@ -48,15 +48,28 @@ class ReplayBuffer:
         self.start = start
         self.fresh = starting(start, self.shape, self.device, self.lower, self.upper)
         self.draws = 0
-        self.x = self.fresh(self.size, generator(self.device, self.seed, 0))
+        self.x, self.y = self._first(), None
+        self._conditions: Callable | None = None
+
+    def _first(self) -> torch.Tensor:
+        return self.fresh(self.size, generator(self.device, self.seed, 0))
 
     def paint(self, colours: Colours) -> None:
         """Start from these colours from now on; a buffer that is as it began begins anew."""
-        first = generator(self.device, self.seed, 0)
-        begun = self.draws == 0 and torch.equal(self.x, self.fresh(self.size, first))
-        self.fresh = starting(self.start, self.shape, self.device, self.lower, self.upper, colours)
+        make = starting(self.start, self.shape, self.device, self.lower, self.upper, colours)
+        self.begin(make)
+
+    def begin(self, fresh: Callable) -> None:
+        """Start by another function from now on; a buffer that is as it began begins anew."""
+        begun = self.draws == 0 and torch.equal(self.x, self._first())
+        self.fresh = fresh
         if begun:
-            self.x = self.fresh(self.size, generator(self.device, self.seed, 0))
+            self.x = self._first()
+
+    def condition(self, draw: Callable) -> None:
+        """Give each chain a condition y, drawn by a function of a number and a generator."""
+        self._conditions = draw
+        self.y = draw(self.size, generator(self.device, self.seed, 0, 1)).to(self.device)
 
     @property
     def boxed(self) -> bool:
@@ -76,8 +89,11 @@ class ReplayBuffer:
         x = self.x[slots]
         if self.reinit:
             again = torch.rand(n, generator=source, device=self.device) < self.reinit
-            again = again.reshape(n, *(1 for _ in self.shape))
-            x = torch.where(again, self.fresh(n, source), x)
+            chosen = again.reshape(n, *(1 for _ in self.shape))
+            x = torch.where(chosen, self.fresh(n, source), x)
+            if self._conditions is not None and self.y is not None:
+                chosen = again.reshape(n, *(1 for _ in self.y.shape[1:]))
+                self.y[slots] = torch.where(chosen, self._conditions(n, source), self.y[slots])
         return x, slots
 
     def write(self, slots: torch.Tensor, x: torch.Tensor) -> None:
@@ -106,7 +122,8 @@ class ReplayBuffer:
 
     def state_dict(self) -> dict[str, torch.Tensor]:
         """The chains and the number of draws; the tensor is the buffer's own."""
-        return {"x": self.x, "draws": torch.tensor(self.draws)}
+        state = {"x": self.x, "draws": torch.tensor(self.draws)}
+        return state if self.y is None else {**state, "y": self.y}
 
     def load_state_dict(self, state: dict[str, torch.Tensor]) -> None:
         """Go on from a state, with the same draws as the buffer that gave it."""
@@ -116,4 +133,6 @@ class ReplayBuffer:
                 f"{tuple(self.x.shape)}; make it of the same size and shape"
             )
         self.x.copy_(state["x"])
+        if self.y is not None:
+            self.y.copy_(state["y"])
         self.draws = int(state["draws"])

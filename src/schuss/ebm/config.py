@@ -22,14 +22,19 @@ from schuss.arguments import one_of
 from schuss.ebm import data as sets
 from schuss.ebm.buffer import ReplayBuffer
 from schuss.ebm.joint import JointEnergy
-from schuss.ebm.networks import ConvEnergy, ResidualClassifier, ToyMLP
+from schuss.ebm.networks import ConvEnergy, ResidualClassifier, StridedEnergy, ToyMLP
 from schuss.ebm.toy import toy_data
 from schuss.ebm.trainer import Trainer
 
 FOLDER = pathlib.Path(__file__).parent / "configs"
 IMAGES = ("digits", "mnist", "cifar10")
 PLANES = ("mixture", "rings")
-NETS = {"toy": ToyMLP, "conv": ConvEnergy, "joint": ResidualClassifier}
+NETS = {
+    "toy": ToyMLP,
+    "conv": ConvEnergy,
+    "strided": StridedEnergy,
+    "joint": ResidualClassifier,
+}
 SAMPLERS = ("ESH", "ULA", "MALA", "HMC", "NoseHoover")
 TABLES = ("data", "net", "sampler", "buffer", "train")
 REQUIRED = ("data", "net", "sampler", "train")
@@ -132,8 +137,8 @@ def network(config: dict[str, dict], shape: tuple[int, ...]) -> nn.Module:
     if len(shape) != 3:
         raise ValueError(f"net.name={name!r} is for images; use net.name='toy'")
     channels, _, size = shape
-    if name == "conv":
-        return ConvEnergy(**{"channels": channels, "size": size, **arguments})
+    if name != "joint":
+        return NETS[name](**{"channels": channels, "size": size, **arguments})
     return JointEnergy(ResidualClassifier(**{"channels": channels, **arguments}))
 
 

@@ -10,13 +10,17 @@ from schuss.arguments import overhang
 
 
 class Examples:
-    """Data in one of three forms: a tensor (n, *shape), a pair with labels (n,), or a function.
+    """Data in one of three forms: a tensor (n, *shape), a pair with labels, or a function.
+
+    Labels are classes (n,) of a joint model, or conditions (n, …) of an energy of (x, y).
 
     The function takes a number and a generator and returns a tensor. Batches are drawn at random
     with replacement; `noise` is the sd of normal noise put on them, `flip` mirrors half of them.
     """
 
-    def __init__(self, data: Any, device, dtype, *, noise: float = 0.0, flip: bool = False):
+    def __init__(
+        self, data: Any, device, dtype, *, noise: float = 0.0, flip: bool = False, joint=True
+    ):
         if not 0 <= noise < float("inf"):
             raise ValueError(f"data_noise must be at least 0 and finite, got {noise!r}")
         self.noise, self.flip, self.device = float(noise), flip, device
@@ -35,7 +39,7 @@ class Examples:
                         f"{len(data)} parts; join them, e.g. with torch.stack"
                     )
                 data, self.labels = data
-                self._check_labels(data, device)
+                self._check_labels(data, device, joint)
             self._check(data, device, dtype, "data")
             self.x, self.shape = data, tuple(data.shape[1:])
         if flip and len(self.shape) < 2:
@@ -63,9 +67,9 @@ class Examples:
                 f"{len(x)} rows; drop those, e.g. x[x.isfinite().flatten(1).all(1)]"
             )
 
-    def _check_labels(self, x, device):
+    def _check_labels(self, x, device, joint):
         labels = self.labels
-        if not isinstance(labels, torch.Tensor) or labels.dtype != torch.int64:
+        if not isinstance(labels, torch.Tensor) or (joint and labels.dtype != torch.int64):
             raise ValueError("labels must be a tensor of whole numbers; convert them with .long()")
         if len(labels) != len(x):
             raise ValueError(f"data has {len(x)} rows but there are {len(labels)} labels")

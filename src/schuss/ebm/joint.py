@@ -1,5 +1,6 @@
 """A classifier as an energy (JEM): E(x) = −log Σ_y exp(logit_y(x))."""
 
+import inspect
 from typing import NamedTuple
 
 import torch
@@ -20,16 +21,19 @@ class Terms(NamedTuple):
 
 
 class JointEnergy(nn.Module):
-    """−scale · logsumexp of a classifier's logits (n, classes)."""
+    """−scale · logsumexp of a classifier's logits (n, classes), or −scale · logit_y given y."""
 
     def __init__(self, classifier: nn.Module, scale: float = 1.0):
         super().__init__()
         positive("scale", scale)
         self.classifier, self.scale = classifier, float(scale)
 
-    def forward(self, x):
+    def forward(self, x, y=None):
         """Energies (n,)."""
-        return -self.scale * torch.logsumexp(self.logits(x), dim=1)
+        logits = self.logits(x)
+        if y is not None:
+            return -self.scale * logits.gather(1, y[:, None])[:, 0]
+        return -self.scale * torch.logsumexp(logits, dim=1)
 
     def logits(self, x):
         """Logits (n, classes), in 32 bits at least."""
@@ -56,9 +60,21 @@ class JointEnergy(nn.Module):
         return Terms(loss, data, negative, accuracy)
 
 
+def conditional(net: nn.Module) -> bool:
+    """Whether a network is an energy of (x, y)."""
+    try:
+        inspect.signature(net.forward).bind(None, None)
+    except TypeError:
+        return False
+    return True
+
+
 def check_labels(net: nn.Module, labels) -> None:
     """Refuse labels for a net that has no use for them, and a joint model without."""
-    if labels is not None and not isinstance(net, JointEnergy):
-        raise ValueError("labels need a net that is a JointEnergy; wrap the classifier in it")
+    if labels is not None and not isinstance(net, JointEnergy) and not conditional(net):
+        raise ValueError(
+            "labels need a net that is a JointEnergy or a function of (x, y); wrap a classifier in "
+            "JointEnergy, or let forward take both"
+        )
     if labels is None and isinstance(net, JointEnergy):
         raise ValueError("a JointEnergy is trained with labels; pass data=(x, y)")

@@ -16,7 +16,7 @@ from schuss.core.collect import collecting
 from schuss.engines.engine import Job
 from schuss.engines.modules import check_tensor
 from schuss.engines.torch import compiled_once
-from schuss.problem import launch, pose
+from schuss.problem import Conditional, clamped, launch, pose
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Scaled:
     scale: float
     net: nn.Module
 
-    def __call__(self, x):
-        """Energies as the network shapes them."""
-        energy = self.net(x)
+    def __call__(self, *given):
+        """Energies as the network shapes them, of x or of (x, y)."""
+        energy = self.net(*given)
         check_tensor(energy)
         return self.scale * energy
 
@@ -77,6 +77,7 @@ class Drawer:
         energy_scale: float,
         compile: bool,
         gradient_dtype: torch.dtype | None,
+        fixed: Any = None,
     ):
         one_of("keep", keep, ("last", "reservoir"))
         if keep == "last" and getattr(algorithm, "adjust", None) == "persistent":
@@ -85,7 +86,7 @@ class Drawer:
             )
         self.algorithm, self.keep = algorithm, keep
         self.steps = whole("steps", steps, transition(algorithm) if keep == "reservoir" else 1)
-        self.net = net
+        self.net, self.fixed = net, fixed
         self.compile = compile
         self.options = {"compile": compile, "gradient_dtype": gradient_dtype}
         self.esh = isinstance(algorithm, ESH)
@@ -101,11 +102,16 @@ class Drawer:
         """Gradients for each chain in one call, the one at the start not counted."""
         return self.steps * self.algorithm.build(2).kernel.gradients
 
-    def __call__(self, x: torch.Tensor, seed: int) -> Negatives:
-        """Negatives from the starts x, with velocities and noise from a seed."""
-        problem, job = self._pose(x, seed)
+    def __call__(self, x: torch.Tensor, seed: int, y: torch.Tensor | None = None) -> Negatives:
+        """Negatives from the starts x, with velocities and noise from a seed; given y if any."""
+        problem, job = self._pose(x, seed, y)
         engine, xp = problem.engine, problem.engine.xp
         z, _ = engine.flatten(x)
+        if y is not None:
+            job.grad_fn.energy.y.copy_(y)
+        if self.fixed is not None:
+            problem.grad_fn.fixed.copy_(z[:, problem.grad_fn.kept])
+            z = z[:, problem.grad_fn.free]
         job = job._replace(source=engine.source(seed, z))
         first, _ = engine.start(self._fast(job, z), to_z(xp, job.frames, z))
         collection = collecting(self.keep, windowed=job.kernel.windowed)
@@ -129,10 +135,13 @@ class Drawer:
         energy, gradient = job.grad_fn.energy, compiled_once(_alone, z.shape, job.grad_fn)
         return job._replace(grad_fn=CompiledGradient(energy, gradient))
 
-    def _pose(self, x, seed):
-        layout = (tuple(x.shape), tuple(x.stride()), x.dtype, x.device)
+    def _pose(self, x, seed, y):
+        layout = (tuple(x.shape), tuple(x.stride()), x.dtype, x.device, y is None)
         if layout not in self._posed:
-            problem = pose(energy=self.energy, init=x, seed=seed, engine="torch", **self.options)
+            energy = self.energy if y is None else Conditional(self.energy, y.clone())
+            problem = pose(energy=energy, init=x, seed=seed, engine="torch", **self.options)
+            if self.fixed is not None:
+                problem = clamped(problem, self.fixed)
             job, _, _ = launch(
                 problem, self.algorithm, seed, speed=self.flows, weighted=self.keep != "last"
             )

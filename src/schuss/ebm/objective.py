@@ -36,20 +36,25 @@ class Objective(nn.Module):
         self.net, self.regularise, self.joint_weight = net, regularise, joint_weight
         self.penalty, self.precision = penalty, precision
 
-    def forward(self, x, y, negatives, weights, scale: float):
-        """The outcome for a batch; `weights` of the negatives are normalised, or None."""
+    def forward(self, x, y, negatives, weights, scale: float, conditions=None):
+        """The outcome for a batch; `weights` of the negatives are normalised, or None.
+
+        y are classes, or conditions of the data where the negatives have `conditions` too.
+        """
         if self.penalty is not None:
             x, negatives = x.detach().requires_grad_(), negatives.detach().requires_grad_()
         unit, share = 1.0, 1.0
         with torch.autocast(x.device.type, self.precision, enabled=self.precision is not None):
-            if y is not None:
+            if y is not None and conditions is None:
                 assert isinstance(self.net, JointEnergy)
                 terms = self.net.terms(x, y, negatives, self.joint_weight, weights, self.regularise)
                 data, negative, accuracy = terms.energy_data, terms.energy_negative, terms.accuracy
                 loss, unit, share = terms.loss, self.net.scale, self.joint_weight
             else:
                 # One forward for both: a net in training mode may change itself in each.
-                energy = per_chain(self.net(torch.cat((x, negatives))), len(x) + len(negatives))
+                given = () if y is None else (torch.cat((y, conditions)),)
+                energy = self.net(torch.cat((x, negatives)), *given)
+                energy = per_chain(energy, len(x) + len(negatives))
                 data, negative = energy.to(x.dtype).split((len(x), len(negatives)))
                 loss = weighted_loss(data, negative, weights, self.regularise)
                 accuracy = torch.full_like(loss, float("nan"))

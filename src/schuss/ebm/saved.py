@@ -59,7 +59,7 @@ def samples(
         sampler=sampler(config),
         gradients=gradients,
         start=start,
-        energy_scale=config["train"].get("energy_scale", 2e4),
+        energy_scale=meta["energy_scale"],
         keep=config["train"].get("keep", "reservoir"),
         gradient_dtype=torch.bfloat16 if bf16 else None,
         seed=seed,

@@ -29,42 +29,50 @@ WIDTHS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """δ at unit scale of gradients (n, *shape): `factor` times their length in the metric."""
+    """δ at unit scale of gradients (n, *shape): `factor` times their length in the metric.
+
+    `free` is a mask of the coordinates that move, or None for all.
+    """
 
     factor: float
     metric: Any = None
+    free: Any = None
 
     @classmethod
-    def of(cls, sampler: Algorithm, x: torch.Tensor) -> "Turn":
-        """Of a sampler's steps from positions like x (n, *shape)."""
+    def of(cls, sampler: Algorithm, x: torch.Tensor, fixed=None) -> "Turn":
+        """Of a sampler's steps from positions like x (n, *shape), but for fixed coordinates."""
+        free = None if fixed is None else ~fixed.flatten()
         dim, metric = x[0].numel(), getattr(sampler, "metric", None)
+        dim = dim if free is None else int(free.sum())
         kappa = getattr(sampler, "kappa", None)
         length = (dim if kappa is None else kappa) if isinstance(sampler, ESH) else math.sqrt(dim)
         if metric is not None:
             metric = torch.as_tensor(np.asarray(metric), dtype=x.dtype, device=x.device).flatten()
-        return cls(float(np.mean(sampler.step_size)) / length, metric)
+        return cls(float(np.mean(sampler.step_size)) / length, metric, free)
 
     def distance(self, a: torch.Tensor, b: torch.Tensor) -> float:
         """Root mean square of the distance of a's positions from b's, in the metric."""
         apart = (a - b).flatten(1)
+        apart = apart if self.free is None else self.free * apart
         apart = apart if self.metric is None else apart / self.metric
         return float(apart.square().sum(dim=1).mean().sqrt())
 
     def __call__(self, g: torch.Tensor) -> torch.Tensor:
         """δ of each, (n,)."""
         g = g.flatten(1)
+        g = g if self.free is None else self.free * g
         g = g if self.metric is None else self.metric * g
         return self.factor * torch.linalg.vector_norm(g, dim=1)
 
 
-def energy_scale(given: float | str, net, turn: Turn, x: torch.Tensor) -> float:
-    """A number as it is; "auto" makes δ = 0.1 on average at x."""
+def energy_scale(given: float | str, net, turn: Turn, x: torch.Tensor, *y) -> float:
+    """A number as it is; "auto" makes δ = 0.1 on average at x, given y if any."""
     if given != "auto":
         positive("energy_scale", given)
         return float(given)
     with torch.enable_grad():
         x = x.detach().requires_grad_()
-        energy = net(x)
+        energy = net(x, *y)
         check_tensor(energy)
         (g,) = torch.autograd.grad(energy.sum(), x)
     size = float(turn(g).mean())

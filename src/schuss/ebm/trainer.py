@@ -25,7 +25,7 @@ from schuss.ebm.divergence import DivergenceError, Limits, cause
 from schuss.ebm.ema import EMA
 from schuss.ebm.examples import Examples
 from schuss.ebm.history import STATISTICS, History
-from schuss.ebm.joint import check_labels
+from schuss.ebm.joint import JointEnergy, check_labels
 from schuss.ebm.machine import tuned
 from schuss.ebm.negatives import Drawer
 from schuss.ebm.objective import Objective
@@ -59,8 +59,9 @@ FIRST_SAVE, NEXT_SAVE = 60.0, 300.0
 class Trainer:
     """Trains an energy: any module that takes x (n, *shape) and returns (n,) or (n, 1).
 
-    net, data: the module, and a tensor, a pair with labels (for a `JointEnergy`), or a function
-        of a number and a generator; both on the same device.
+    net, data: the module, and a tensor, a pair of data and labels (classes of a `JointEnergy`, or
+        conditions y of a module that takes x and y), or a function of a number and a generator;
+        both on the same device.
     sampler, steps, keep: how negatives are made; the sampler sees `energy_scale` · net. "auto"
         takes the scale at which its step turns by δ = 0.1 before training (schuss.ebm.scale).
     gradient_penalty: weight of the loss's penalty on slopes at which a step turns by more than 0.3
@@ -69,6 +70,8 @@ class Trainer:
     buffer: a `ReplayBuffer`, or None for fresh chains from `start` in every iteration.
     weighting: None, or "jarzynski" for fresh chains whose last states are weighted by
         E₀(x₀) − E(x_t) − (d−1)r_t (Eq. 9, exact at any step size); `reference` is E₀.
+    fixed: a mask of the shape of a position; where it is True negatives are equal to data, and the
+        net learns the density of the other coordinates given these.
     batch: data and negatives for each process and iteration.
     optimiser, lr, betas, momentum: "adam", "sgd" or a function of the parameters; lr_schedule:
         "constant", "tail" (falls to a tenth over the second half) or a function of the share done.
@@ -99,6 +102,7 @@ class Trainer:
         start: Callable | str = "uniform",
         weighting: str | None = None,
         reference: Callable | None = None,
+        fixed: Any = None,
         batch: int = 250,
         optimiser: str | Callable = "adam",
         lr: float = 2e-4,
@@ -149,8 +153,11 @@ class Trainer:
         self.save_every = whole("save_every", save_every, 1)
         self.config, self.progress = config, progress
 
-        examples = Examples(data, device, dtype, noise=data_noise, flip=flip)
+        joint = isinstance(net, JointEnergy)
+        examples = Examples(data, device, dtype, noise=data_noise, flip=flip, joint=joint)
         check_labels(net, examples.labels)
+        if fixed is not None:
+            fixed = torch.as_tensor(fixed, device=device).reshape(examples.shape)
         if getattr(sampler, "box", None) is not None:
             lower, upper = corners(sampler.box, examples.shape)
             examples.check_inside(float(lower.min()), float(upper.max()))
@@ -167,6 +174,7 @@ class Trainer:
             "steps": steps,
             "keep": keep,
             "gradient_dtype": inside,
+            "fixed": fixed,
         }
         compile = device.type == "cuda" if compile is None else compile
         self.batches = Batches(
@@ -178,6 +186,8 @@ class Trainer:
             start=start,
             weighting=weighting,
             reference=reference,
+            fixed=fixed,
+            conditional=examples.labels is not None and not joint,
             seed=self.seed,
             device=device,
             dtype=dtype,
@@ -185,12 +195,13 @@ class Trainer:
         # From the same chains in every process.
         first = self.batches.fresh(self.batches.batch, generator(device, self.seed, 0))
         first = self.batches.laid_out(first)
-        shown, _ = examples.draw(len(first), generator(device, self.seed, 1))
+        shown, labels = examples.draw(len(first), generator(device, self.seed, 1))
+        y = (labels,) if self.batches.conditional else ()
         shown = self.batches.laid_out(shown)
         scale.check_step(sampler, torch.cat((first, shown)))
-        turn = scale.Turn.of(sampler, first)
+        turn = scale.Turn.of(sampler, first, fixed)
         with torch.autocast(device.type, inside, enabled=inside is not None):
-            found = scale.energy_scale(energy_scale, self._still.update(), turn, first)
+            found = scale.energy_scale(energy_scale, self._still.update(), turn, first, *y)
         self._rescale(found)
         if not gradient_penalty and not bounded(net):
             log.warning(
@@ -223,6 +234,7 @@ class Trainer:
             "buffer": buffer and {name: getattr(buffer, name) for name in BUFFER},
             "weighting": weighting,
             "reference": reference,
+            "fixed": fixed,
             "batch": self.batches.batch * ranks.world(),
             "lr_schedule": "constant" if lr_schedule is None else lr_schedule,
             "data_noise": data_noise,
@@ -318,7 +330,12 @@ class Trainer:
             largest = weights.max() / ranks.world()
         self.optimiser.zero_grad(set_to_none=True)
         outcome = self._objective(
-            batch.x, batch.labels, batch.negatives, weights, self.energy_scale
+            batch.x,
+            batch.labels,
+            batch.negatives,
+            weights,
+            self.energy_scale,
+            batch.conditions,
         )
         try:
             outcome.loss.backward()
@@ -547,7 +564,7 @@ class Trainer:
         return self
 
     def _rescale(self, energy_scale: float) -> None:
-        self.energy_scale, self._eager = energy_scale, None
+        self.energy_scale = energy_scale
         self.batches.drawer.rescale(energy_scale)
 
     @property
@@ -563,19 +580,45 @@ class Trainer:
             raise ValueError("folder is missing; pass it here or to the Trainer")
         return pathlib.Path(folder)
 
-    def from_noise(self, n: int, *, rounds: int = 5, seed: int = 0) -> torch.Tensor:
-        """Samples of the average network: `rounds` calls of the sampler, one after the other."""
-        if self._eager is None:
-            still = Still(self.averaged, self._drawing["gradient_dtype"])
-            options = {"compile": False, "energy_scale": self.energy_scale, **self._drawing}
-            self._eager = still, Drawer(still.energy, **options)
-        still, drawer = self._eager
-        still.update()
-        device = self.parameters[0].device
-        x = self.batches.laid_out(self.batches.fresh(n, generator(device, seed, 0)))
+    def from_noise(
+        self,
+        n: int,
+        *,
+        rounds: int = 5,
+        seed: int = 0,
+        y: torch.Tensor | None = None,
+        fixed: Any = None,
+        init: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Samples of the average network: `rounds` calls of the sampler, one after the other.
+
+        Given conditions `y` (n, …), those of data if left out, for a net that takes them and for a
+        `JointEnergy`. Where the mask `fixed` is True coordinates stay as they are in `init`
+        (n, *shape), and the others begin as noise.
+        """
+        source = generator(self.parameters[0].device, seed, 0)
+        x = self.batches.fresh(n, source)
+        drawer = self._sampling(self._drawing["fixed"])
+        if fixed is not None:
+            if init is None or init.shape != x.shape:
+                raise ValueError(
+                    f"fixed needs init of shape {tuple(x.shape)}, which has the values to keep"
+                )
+            fixed = torch.as_tensor(fixed, device=x.device).reshape(x.shape[1:])
+            x, drawer = torch.where(fixed, init.to(x), x), self._sampling(fixed)
+        if y is None and self.batches.conditional:
+            y = self.batches.conditions(n, source)
+        x = self.batches.laid_out(x)
         for number in range(rounds):
-            x = drawer(x, key(seed, number + 1)).x
+            x = drawer(x, key(seed, number + 1), y).x
         return x
+
+    def _sampling(self, fixed) -> Drawer:
+        """An eager drawer of the average network as it is now."""
+        if self._eager is None:
+            self._eager = Still(self.averaged, self._drawing["gradient_dtype"])
+        options = {"compile": False, "energy_scale": self.energy_scale, **self._drawing}
+        return Drawer(self._eager.update(), **options | {"fixed": fixed})
 
     def _draw(self, folder: pathlib.Path) -> None:
         """Pictures of the buffer and of samples from noise, where positions are images."""
