@@ -7,6 +7,7 @@ whose arguments have defaults.
 
 import contextlib
 import dataclasses
+import importlib
 import importlib.util
 import inspect
 import pathlib
@@ -53,6 +54,28 @@ def load(what: str, *, energy: bool = False) -> Loaded:
     if name not in vars(module):
         raise LoadError(f"{file} has nothing called {name!r}; {_there(module)}")
     return _recognised(what, vars(module)[name], module, energy)
+
+
+def member(what: str) -> Any:
+    """What stands behind `FILE.py:NAME` or `package.module:NAME`; files beside it can be imported.
+
+    A module is looked for in the working directory, too.
+    """
+    file, _, name = what.rpartition(":")
+    path = pathlib.Path(file)
+    if path.suffix == ".py":
+        if not path.is_file():
+            raise LoadError(f"{file} isn't a file; pass one that exists, e.g. model.py:Energy")
+        module = _imported(path)
+    else:
+        try:
+            with _beside(pathlib.Path("module.py")):
+                module = importlib.import_module(file)
+        except ImportError as error:
+            raise LoadError(f"{file} can't be imported: {error}; pass FILE.py:NAME") from error
+    if name not in vars(module):
+        raise LoadError(f"{file} has nothing called {name!r}; name a class or a function in it")
+    return vars(module)[name]
 
 
 def parse_init(text: str) -> np.ndarray:

@@ -246,3 +246,107 @@ def test_help_needs_no_torch():
         assert f"{given} 2 SystemExit" in said
     assert said.count("schuss ebm needs PyTorch (No module named 'torch'); run pip install") == 2
     assert "schuss.ebm.Trainer needs PyTorch; install it with pip install 'schuss[torch]'" in said
+
+
+OWN = """
+import numpy as np
+import torch
+
+
+def points(path=None, n=60, classes=False):
+    x = np.random.default_rng(0).uniform(-1, 1, (n, 1, 8, 8))
+    return (x, np.arange(n) % 2) if classes else x
+
+
+class Net(torch.nn.Module):
+    def __init__(self, shape, width=4):
+        super().__init__()
+        inside = shape[0] * shape[1] * shape[2]
+        self.layers = torch.nn.Sequential(
+            torch.nn.Flatten(), torch.nn.Linear(inside, width), torch.nn.SiLU(),
+            torch.nn.Linear(width, 2),
+        )
+
+    def forward(self, x):
+        return self.layers(x)[:, 0]
+
+
+class Given(Net):
+    def forward(self, x, y):
+        return self.layers(x).gather(1, y[:, None])
+
+
+number = 3
+"""
+
+OWN_CONFIG = """
+[data]
+name = "{file}:points"
+n = 40
+{more}
+[net]
+name = "{file}:{net}"
+width = 3
+[sampler]
+name = "ULA"
+step_size = 0.05
+box = [-1.0, 1.0]
+boundary = "clamp"
+gradient_clip = 100.0
+[buffer]
+size = 16
+[train]
+batch = 8
+steps = 2
+iterations = 4
+every = 2
+"""
+
+
+@pytest.mark.parametrize("conditional", [False, True])
+def test_an_own_net_on_own_data(tmp_path, conditional):
+    write(tmp_path / "mine.py", OWN)
+    net, more = ("Given", "classes = true") if conditional else ("Net", "")
+    text = OWN_CONFIG.format(file=tmp_path / "mine.py", net=net, more=more)
+    file, run = write(tmp_path / "mine.toml", text), str(tmp_path / "run")
+    done = invoke("train", file, "--folder", run, "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    assert "report.html" in done.output
+    out = tmp_path / "samples.png"
+    options = ("--out", str(out), "--n", "3", "--gradients", "5", "--device", "cpu")
+    if conditional:
+        assert "y is missing" in squeezed(invoke("sample", run, *options))
+        options += ("--y", "0,1")
+    drawn = invoke("sample", run, *options)
+    assert drawn.exit_code == 0, drawn.output
+    with np.load(tmp_path / "samples.npz") as stored:
+        assert stored["x"].shape == (6 if conditional else 3, 1, 8, 8)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("width = 3", "widht = 3"), "config has the unknown key of [net], widht; the nearest"),
+        (("n = 40", "m = 40"), "config has the unknown key of [data], m; the nearest known one is"),
+        ((":points", ":lines"), "has nothing called 'lines'; name a class or a function in it"),
+        ((":points", ":number"), "is of type int; name a class or a function"),
+        ((":Net", ":points"), "config has the unknown key of [net], width"),
+        ((":Net", ":Given"), "needs data with labels; use digits, mnist or cifar10, or let"),
+    ],
+)
+def test_own_names_that_are_refused(tmp_path, change, message):
+    write(tmp_path / "mine.py", OWN)
+    text = OWN_CONFIG.format(file=tmp_path / "mine.py", net="Net", more="")
+    file = write(tmp_path / "mine.toml", text.replace(*change))
+    with pytest.raises(ValueError, match=re.escape(message)):
+        config.build(config.load(file))
+
+
+def test_a_module_of_the_working_directory(tmp_path, monkeypatch):
+    write(tmp_path / "mine_too.py", OWN)
+    monkeypatch.chdir(tmp_path)
+    text = OWN_CONFIG.format(file="mine_too", net="Net", more="")
+    run = config.build(config.load(write(tmp_path / "mine.toml", text)))
+    assert len(run.fit()) == 4
+    with pytest.raises(ValueError, match=r"^no_such can't be imported: .*; pass FILE.py:NAME$"):
+        config.load(write(tmp_path / "mine.toml", text.replace("mine_too", "no_such")))

@@ -78,7 +78,7 @@ class Batches:
             self.buffers = [buffer.sibling(self.number(k)) for k in range(self.streams)]
         self.fixed, self.conditional = fixed, conditional
         if fixed is not None:
-            self.fresh = self._with_data(self.fresh)
+            self.fresh = self._with_data(self.fresh, fixed)
             for each in self.buffers:
                 each.begin(self.fresh)
         for each in self.buffers if conditional else ():
@@ -91,20 +91,20 @@ class Batches:
         """Start chains, those of the buffers too, from these colours."""
         self.colours, self.fresh = colours, starting(*self._start, colours)
         if self.fixed is not None:
-            self.fresh = self._with_data(self.fresh)
+            self.fresh = self._with_data(self.fresh, self.fixed)
         for buffer in self.buffers:
             buffer.begin(self.fresh)
 
-    def _with_data(self, fresh: Callable) -> Callable:
+    def _with_data(self, fresh: Callable, fixed: torch.Tensor) -> Callable:
         """Starts whose fixed coordinates are those of data."""
 
         def start(n, generator):
             data, _ = self.examples.draw(n, generator)
-            return torch.where(self.fixed, data, fresh(n, generator))
+            return torch.where(fixed, data, fresh(n, generator))
 
         return start
 
-    def conditions(self, n: int, generator: torch.Generator) -> torch.Tensor:
+    def conditions(self, n: int, generator: torch.Generator) -> Any:
         """Conditions of the data."""
         return self.examples.draw(n, generator)[1]
 

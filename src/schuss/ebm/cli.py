@@ -1,6 +1,7 @@
 """`schuss ebm train` and `schuss ebm sample`."""
 
 import contextlib
+import json
 import logging
 import os
 import pathlib
@@ -67,6 +68,12 @@ def train(
     except (ValueError, ImportError, CheckpointError) as error:
         raise typer.BadParameter(str(error)) from None
     _say(f"{history!r}; saved in {folder}")
+    verdict = folder / "settings.json"
+    if verdict.exists():
+        found = json.loads(verdict.read_text(encoding="utf-8"))["verdict"]
+        _say(f"{found['headline']}; see {folder / 'report.html'}")
+        for reason in found["reasons"]:
+            _say(f"  {reason['what']}; {reason['remedy']}")
 
 
 @ebm_app.command()
@@ -78,10 +85,15 @@ def sample(
     ),
     n: Annotated[int, typer.Option(help="How many.", min=1)] = 100,
     gradients: Annotated[int, typer.Option(help="Steps of each chain from noise.", min=1)] = 2000,
+    y: Annotated[
+        str, typer.Option(help="Classes for a net that takes (x, y), e.g. 0,1,2: n of each.")
+    ] = "",
     seed: Annotated[int, typer.Option(help="Of all random numbers.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, …")] = "auto",
 ) -> None:
-    """A picture of samples of a trained energy."""
+    """Samples of a trained energy: a picture, and beside it their numbers as an .npz."""
+    import numpy as np
+
     from schuss.checkpoint import CheckpointError
     from schuss.ebm.pictures import picture
     from schuss.ebm.saved import samples
@@ -92,11 +104,16 @@ def sample(
         raise typer.BadParameter(f"--out must end in .png, got {str(out)!r}")
     try:
         place = _device(device)
-        images = samples(folder, source, n, gradients=gradients, seed=seed, device=place)
+        given = np.repeat([int(part) for part in y.split(",")], n) if y else None
+        count = n if given is None else len(given)
+        images = samples(
+            folder, source, count, gradients=gradients, seed=seed, device=place, y=given
+        )
         picture(out, images)
+        np.savez_compressed(out.with_suffix(".npz"), x=images.float().cpu().numpy())
     except (ValueError, ImportError, CheckpointError) as error:
         raise typer.BadParameter(str(error)) from None
-    typer.echo(f"{len(images)} samples from {source} in {out}")
+    typer.echo(f"{len(images)} samples from {source} in {out} and {out.with_suffix('.npz')}")
 
 
 class Terminated(KeyboardInterrupt):

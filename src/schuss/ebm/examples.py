@@ -94,7 +94,7 @@ class Examples:
             return self.function(1000, torch.Generator(self.device).manual_seed(0))
         return self.x[:most]
 
-    def draw(self, n: int, source: torch.Generator):
+    def draw(self, n: int, source: torch.Generator, *, noisy: bool = True):
         """A batch and its labels, or None; nothing here waits for the device."""
         labels = None
         if self.function is not None:
@@ -107,7 +107,7 @@ class Examples:
             mirrored = torch.rand(n, generator=source, device=x.device) < 0.5
             mirrored = mirrored.reshape(n, *(1 for _ in self.shape))
             x = torch.where(mirrored, x.flip(-1), x)
-        if self.noise:
+        if self.noise and noisy:
             noise = torch.randn(x.shape, generator=source, dtype=x.dtype, device=x.device)
             x = x + self.noise * noise
         return x, labels

@@ -10,9 +10,8 @@ from schuss.ebm import checkpoint
 from schuss.ebm.checkpoint import STATE, latest, load_weights, read
 from schuss.ebm.config import PLANES, network, sampler
 from schuss.ebm.from_noise import SEGMENT, sample_from_noise
+from schuss.ebm.joint import JointEnergy, conditional
 from schuss.ebm.starts import STARTS, saved_colours
-
-SHAPES = {"digits": (1, 8, 8), "mnist": (1, 32, 32), "cifar10": (3, 32, 32)}
 
 
 def saved_net(folder: str | pathlib.Path, device: Any = "cpu"):
@@ -24,8 +23,8 @@ def saved_net(folder: str | pathlib.Path, device: Any = "cpu"):
             f"the run in {str(folder)!r} wasn't made from a config; build its Trainer in Python "
             "and call resume() and from_noise()"
         )
-    name = config["data"]["name"]
-    shape = (2,) if name in PLANES else SHAPES[name]
+    data = read(place / STATE)[1]["settings"]["data"]
+    shape = (2,) if config["data"]["name"] in PLANES else tuple(data["shape"][1:])
     net = load_weights(network(config, shape), place).to(device)
     return net.eval().requires_grad_(False), shape, config
 
@@ -38,8 +37,9 @@ def samples(
     gradients: int = 2000,
     seed: int = 0,
     device: Any = "cpu",
+    y: Any = None,
 ) -> torch.Tensor:
-    """`n` chains of the buffer as they were saved, or samples from noise."""
+    """`n` chains of the buffer as they were saved, or samples from noise, given y (n, …) if any."""
     one_of("source", source, ("noise", "buffer"))
     if source == "buffer":
         file = latest(folder) / "stream-0.safetensors"
@@ -47,6 +47,8 @@ def samples(
             raise ValueError(f"the run in {str(folder)!r} has no buffer; sample from noise")
         return checkpoint.read(file)[0]["x"][:n]
     net, shape, config = saved_net(folder, device)
+    if y is None and conditional(net) and not isinstance(net, JointEnergy):
+        raise ValueError("y is missing: the net is an energy of (x, y); pass e.g. --y 0,1,2")
     meta = read(latest(folder) / STATE)[1]
     start = config.get("buffer", config["train"]).get("start", "uniform")
     one_of("start", start, STARTS)
@@ -63,5 +65,6 @@ def samples(
         keep=config["train"].get("keep", "reservoir"),
         gradient_dtype=torch.bfloat16 if bf16 else None,
         seed=seed,
+        y=None if y is None else torch.as_tensor(y),
         colours=saved_colours(meta, shape) if start == "colour" else None,
     )[0]

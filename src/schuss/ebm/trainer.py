@@ -26,7 +26,8 @@ from schuss.ebm.ema import EMA
 from schuss.ebm.examples import Examples
 from schuss.ebm.history import STATISTICS, History
 from schuss.ebm.joint import JointEnergy, check_labels
-from schuss.ebm.machine import tuned
+from schuss.ebm.judgement import CALLS, CHAINS, ROUNDS, Judgement, Samples, judge
+from schuss.ebm.machine import machine, tuned
 from schuss.ebm.negatives import Drawer
 from schuss.ebm.objective import Objective
 from schuss.ebm.penalty import WEIGHT, Penalty, explain
@@ -86,8 +87,9 @@ class Trainer:
         streams=2 does what two processes with half of the batch do.
     folder, save_every: where checkpoints and pictures go, and after how many iterations. A
         checkpoint without pictures is written after the first `every` iterations, or a minute,
-        and then every five minutes. A folder that has checkpoints is refused until `resume` is
-        called. config: what they should say of the run, for JSON.
+        and then every five minutes. At the end `report` writes a page there. A folder that has
+        checkpoints is refused until `resume` is called. config: what they should say of the run,
+        for JSON.
     """
 
     def __init__(
@@ -291,6 +293,8 @@ class Trainer:
                 with contextlib.suppress(KeyboardInterrupt):  # a second one stops saving, too
                     self._interrupted()
                 raise
+        if self.folder is not None and (self.iteration >= self.iterations or minutes is not None):
+            self.report()
         return self.history
 
     def _loop(self, end: int, minutes: float | None, watch: Callable) -> None:
@@ -619,6 +623,61 @@ class Trainer:
             self._eager = Still(self.averaged, self._drawing["gradient_dtype"])
         options = {"compile": False, "energy_scale": self.energy_scale, **self._drawing}
         return Drawer(self._eager.update(), **options | {"fixed": fixed})
+
+    def judge(self) -> tuple[Judgement, Samples]:
+        """What speaks against the run, by its last iterations and samples of the average net."""
+        if not len(self._rows):
+            raise ValueError("a run without an iteration can't be judged; call fit first")
+        device, drawer = self.parameters[0].device, self._sampling(self._drawing["fixed"])
+        source = generator(device, self.seed, self.iteration, 0, 0, 5)
+        data, labels = self.batches.examples.draw(CHAINS, source, noisy=False)
+        y = {"data": labels, "noise": labels} if self.batches.conditional else {}
+        noise = self.from_noise(len(data), rounds=ROUNDS, seed=self.iteration, y=y.get("noise"))
+        parts: dict[str, Any] = {"data": data, "noise": noise, "buffer": None, "after": None}
+        if self.buffer is not None:
+            parts["buffer"] = after = self.batches.laid_out(self.buffer.x[:CHAINS])
+            y["buffer"] = None if self.buffer.y is None else self.buffer.y[:CHAINS]
+            for number in range(CALLS):
+                after = drawer(after, key(self.seed, self.iteration, number), y["buffer"]).x
+            parts["after"] = after
+        energies = {
+            name: drawer.net(x, *(() if y.get(name) is None else (y[name],)))
+            for name, x in parts.items()
+            if x is not None and name != "after"
+        }
+        energies = {name: e.reshape(-1).double().cpu().numpy() for name, e in energies.items()}
+        samples = Samples(**{name: None if x is None else x.cpu() for name, x in parts.items()})
+        return judge(self.history, samples, energies, self.energy_scale), samples
+
+    def report(self, folder: str | pathlib.Path | None = None) -> Judgement | None:
+        """Judge the run and write history.csv, curves, samples, settings and report.html.
+
+        None in processes other than the first, which writes.
+        """
+        from schuss.ebm.report import leave, settings  # Matplotlib, which training needs not
+
+        folder = self._folder(folder)
+        if ranks.rank() != 0:
+            return None
+        found, samples = self.judge()
+        folder.mkdir(parents=True, exist_ok=True)
+        device = self.parameters[0].device
+        limits = (-1.0, 1.0) if self.buffer is None else (self.buffer.lower, self.buffer.upper)
+        leave(
+            folder,
+            history=self.history,
+            scale=self.energy_scale,
+            samples=samples,
+            limits=limits,
+            found=found,
+            about=settings(
+                self.config,
+                self._settings | {"energy_scale of the run": self.energy_scale},
+                machine(device),
+                found,
+            ),
+        )
+        return found
 
     def _draw(self, folder: pathlib.Path) -> None:
         """Pictures of the buffer and of samples from noise, where positions are images."""

@@ -13,6 +13,13 @@ PAUSE = 15.0
 """Seconds between two lines where there is no terminal."""
 
 
+LEGEND = (
+    "E₊, E₋ energies of data and of negatives, which should stay together · δ turn of a sampler "
+    "step, .05 to .5 · |∇| of the loss · ΔH energy error of the sampler · frozen chains"
+)
+"""What the numbers of a line are."""
+
+
 def line(row: np.ndarray, speed: float) -> str:
     """The numbers of an iteration in words."""
     now = dict(zip(STATISTICS, row, strict=True))
@@ -37,6 +44,7 @@ def watching(show: bool, done: int, total: int) -> Iterator[Callable]:
         return
     if not sys.stderr.isatty():
         said = [-PAUSE]
+        print(LEGEND, flush=True)
 
         def say(iteration, row, speed):
             if time.monotonic() - said[0] > PAUSE or iteration == total:
@@ -60,7 +68,9 @@ def watching(show: bool, done: int, total: int) -> Iterator[Callable]:
         TimeRemainingColumn(),
         TextColumn("{task.description}"),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    console = Console(stderr=True)
+    console.print(LEGEND, style="dim", highlight=False)
+    with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=total, completed=done)
         yield lambda iteration, row, speed: bar.update(
             task, completed=iteration, description=line(row, speed)

@@ -88,7 +88,11 @@ def page(post: "Posterior") -> str:
         parts += ["<h2>Tuning</h2>", _image(tuning, "tuning history")]
     parts += ["<h2>Cost</h2>", _cost(post), "<h2>Settings</h2>", _settings(post)]
     parts += ["<h2>What to do next</h2>", _next(post)]
-    body = "\n".join(parts)
+    return document(name, "\n".join(parts))
+
+
+def document(name: str, body: str) -> str:
+    """A whole page that needs nothing from outside itself."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
