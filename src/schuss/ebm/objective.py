@@ -52,8 +52,9 @@ class Objective(nn.Module):
                 loss, unit, share = terms.loss, self.net.scale, self.joint_weight
             else:
                 # One forward for both: a net in training mode may change itself in each.
-                both = y is not None and conditions is not None
-                given = (torch.cat((y, conditions)),) if both else ()
+                given = []
+                if y is not None and conditions is not None:
+                    given = [torch.cat((y, conditions))]
                 energy = self.net(torch.cat((x, negatives)), *given)
                 energy = per_chain(energy, len(x) + len(negatives))
                 data, negative = energy.to(x.dtype).split((len(x), len(negatives)))
