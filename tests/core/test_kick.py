@@ -252,3 +252,15 @@ def test_the_length_of_extreme_gradients(length):
     found, e = kick.force(np, g)
     np.testing.assert_allclose(found, length, rtol=1e-14)
     np.testing.assert_allclose(e, -g / length, rtol=1e-14)
+
+
+def test_compiled_in_single_precision_close_to_minus_e():
+    """Compiled code takes numbers below the smallest normal one for zero."""
+    aside = np.concatenate([[0], np.geomspace(1e-12, 1e-4, 200)]).astype(np.float32)
+    u = np.stack([-np.ones_like(aside), aside], axis=1)
+    g = np.broadcast_to(np.asarray([-1.0, 0.0], np.float32), u.shape)
+    turned = jax.jit(lambda u, g, h: kick.kick(jnp, u, g, h, jnp.float32(2)))
+    for delta in (40.0, 100.0, 720.0):
+        new, gained = map(np.asarray, turned(u, g, np.float32(2 * delta)))
+        assert np.isfinite(gained).all()
+        np.testing.assert_allclose(np.linalg.norm(new, axis=1), 1, rtol=1e-6)

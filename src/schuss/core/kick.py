@@ -80,7 +80,8 @@ def approach(xp, u, g, kappa) -> Boost:
 
 def turn(xp, boost: Boost, h):
     """The direction after a time h (Eq. 14): u' ∝ ζp + (cos²(θ/2)(1 − ζ)² − ζ²)e."""
-    turned, _ = _turned(xp, boost, h)
+    # By its length first: close to −e it is so short that its squares vanish in single precision.
+    turned = turn_roughly(xp, boost, h)
     return turned / norm(xp, turned)
 
 
