@@ -234,7 +234,10 @@ def demo(
 @app.command()
 def reproduce(
     names: Annotated[
-        list[str], typer.Argument(help="Items of the paper, or all of those that need no GPU.")
+        list[str],
+        typer.Argument(
+            help="Items of the paper, all of those that need no GPU, or page for the page alone."
+        ),
     ],
     out: Annotated[
         pathlib.Path, typer.Option(help="Where reproduction.md and its folder go.")
@@ -259,10 +262,10 @@ def reproduce(
 
     every = [item.name for item in ITEMS]
     known = [*every, *(item.name for item in NEURAL)]
-    unknown = [name for name in names if name not in (*known, "all")]
+    unknown = [name for name in names if name not in (*known, "all", "page")]
     if unknown:
         raise typer.BadParameter(
-            f"names must be among all, {', '.join(known)}; got {', '.join(unknown)}"
+            f"names must be among all, page, {', '.join(known)}; got {', '.join(unknown)}"
         )
     if data is not None and not data.exists():
         raise typer.BadParameter(f"--data must be a folder or a file that exists, got {data}")

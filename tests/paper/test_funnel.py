@@ -44,7 +44,6 @@ def test_quick_funnel_is_complete_drawn_and_told(quick, tmp_path):
         names = funnel.draw(result, tmp_path / "new")
     assert all((tmp_path / "new" / name).stat().st_size < 200_000 for name in names)
     assert "| ESH-leap |" in funnel.tell(result)
-    assert funnel.verdict(result) == "holds"
 
 
 @pytest.mark.slow

@@ -61,5 +61,4 @@ def test_quick_movies_are_complete_drawn_and_told(quick, tmp_path):
 @pytest.mark.slow
 def test_esh_spreads_fastest():
     result = movies.compute(Settings(), lambda done: None)
-    assert movies.verdict(result) == "holds"
     assert len(json.dumps(result, indent=1)) < 300_000

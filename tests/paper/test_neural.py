@@ -9,6 +9,8 @@ from ebm.test_image_runs import TINY
 
 from schuss.ebm import jarzynski_runs, joint_runs, toy
 from schuss.paper import ITEMS, NEURAL, image_distances, persistent_ebm
+from schuss.paper.claim import judged
+from schuss.paper.claims import section_3_neural
 from schuss.paper.item import Settings
 from schuss.plotting import style
 
@@ -23,7 +25,6 @@ def shown(item, result, folder):
         pictures = item.draw(result, folder)
     assert pictures and all((folder / name).stat().st_size > 1000 for name in pictures)
     text = item.tell(result)
-    assert text.split("**")[1].rstrip(".").lower() == item.verdict(result)
     assert "nan" not in text
 
 
@@ -57,7 +58,7 @@ def test_toy(tmp_path, monkeypatch):
     shown(item, result, tmp_path)
 
 
-def test_verdict_of_the_toy_is_half_on_both():
+def test_boundaries_are_crisp_where_the_distance_is_half_on_both():
     def rows(mixture, rings):
         values = {("mixture", "ESH"): mixture, ("rings", "ESH"): rings}
         return {
@@ -68,10 +69,13 @@ def test_verdict_of_the_toy_is_half_on_both():
             ]
         }
 
-    verdict = BY_NAME["toy_ebm"].verdict
-    assert verdict(rows(0.4, 0.5)) == "holds"
-    assert verdict(rows(0.4, 0.6)) == "holds in part"
-    assert verdict(rows(1.1, 1.2)) == "doesn't hold"
+    claim = section_3_neural.crisp_boundaries
+    for near, expected in (
+        ((0.4, 0.5), "holds"),
+        ((0.4, 0.6), "holds in part"),
+        ((1.1, 1.2), "does not hold"),
+    ):
+        assert judged(claim, {"toy_ebm": rows(*near)})["verdict"] == expected
 
 
 def test_images(tmp_path, monkeypatch):
@@ -96,14 +100,11 @@ def rows(esh, ula):
     ]
 
 
-def test_verdict_of_images_is_beyond_the_scatter():
-    apart, mixed = rows((4.0, 4.1, 4.2), (5.0, 5.1, 5.2)), rows((4.0, 4.1, 4.2), (5.0, 5.1, 5.2))
-    for row in mixed:
-        row["distance_from_noise"] = 6.0 + row["distance"] % 1
-    assert image_distances.verdict({"rows": apart}) == "holds"
-    assert image_distances.verdict({"rows": mixed}) == "holds in part"
-    close = rows((4.0, 5.1, 6.2), (4.3, 5.4, 6.5))
-    assert image_distances.verdict({"rows": close}) == "doesn't hold"
+def test_images_are_told_apart_beyond_the_scatter():
+    apart = image_distances.told_apart({"rows": rows((4.0, 4.1, 4.2), (5.0, 5.1, 5.2))})
+    assert apart.count("beyond the scatter") == 2
+    close = image_distances.told_apart({"rows": rows((4.0, 5.1, 6.2), (4.3, 5.4, 6.5))})
+    assert close.count("within the scatter") == 2
 
 
 def test_place_on_the_scale():

@@ -26,8 +26,7 @@ def item(name, compute):
         place="Figure 0",
         compute=compute,
         draw=draw,
-        tell=lambda result: f"**Holds.** The value is {result['value']}.",
-        verdict=lambda result: "holds",
+        tell=lambda result: f"The value is {result['value']}.",
         parts=lambda settings: 1,
         public=lambda settings: 10.0,
     )
@@ -121,7 +120,7 @@ def test_numbers_that_are_not_are_refused(tmp_path):
 
 def test_items_of_the_paper():
     names = [known.name for known in ITEMS]
-    assert len(set(names)) == len(names) == 10
+    assert len(set(names)) == len(names)
     assert "table1" in names
 
 

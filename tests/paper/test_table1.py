@@ -60,7 +60,6 @@ def test_quick_table_is_drawn_and_told(quick, tmp_path):
     assert all((tmp_path / "new" / name).stat().st_size < 200_000 for name in names)
     told = table1.tell(result)
     assert "| 2D MOG-prior |" in told and "A smaller run can't be compared" in told
-    assert table1.verdict(result) in ("holds", "holds in part", "doesn't hold")
 
 
 @pytest.mark.slow

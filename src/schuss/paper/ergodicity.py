@@ -300,7 +300,7 @@ def _tell(result: dict[str, Any]) -> str:
     values = np.asarray(found["mmd"])
     near = int(np.sum(values < 3 * found["null"]))
     text = (
-        f"**{_verdict(result).capitalize()}.** From the mode (0, ½), where the paper begins, every "
+        f"From the mode (0, ½), where the paper begins, every "
         f"one of {len(values)} trajectories of {found['steps']} steps visits "
         f"{min(found['modes'])} of the 8 modes; MMD² is {values.min():.4f} to {values.max():.4f}, "
         f"median {np.median(values):.4f}, with {near} of them within three times the "
@@ -335,12 +335,6 @@ def _tell(result: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n\n" + text
 
 
-def _verdict(result: dict[str, Any]) -> str:
-    mixes = np.median(result["long"]["mmd"]) < 0.01 and min(result["long"]["modes"]) == 8
-    everywhere = all((case["chaos"]["chaotic"] or 0) > 0.99 for case in result["cases"])
-    return "doesn't hold" if not mixes else "holds" if everywhere else "holds in part"
-
-
 def _public(settings: Settings) -> float:
     """At the price of a single chain, as the batches here are small."""
     size = _size(settings)
@@ -360,7 +354,6 @@ ITEM = Item(
     compute=_compute,
     draw=_draw,
     tell=_tell,
-    verdict=_verdict,
     parts=lambda settings: 2 + len(_cases(settings)),
     public=_public,
 )

@@ -134,12 +134,3 @@ def _way(result: dict[str, Any]) -> str:
         f"class lie at {share(alone, 'distance', marks)}, the buffers lie with {of('distance')}, "
         f"and samples from noise with {of('distance_from_noise')}."
     )
-
-
-def verdict(result: dict[str, Any]) -> str:
-    """Whether ESH is nearer than ULA in the buffer and from noise, beyond the scatter of seeds."""
-    pairs = [_difference(result, key) for key in MEASURED]
-    nearer = [change < -2 * error for change, error in pairs]
-    if all(nearer):
-        return "holds"
-    return "holds in part" if any(nearer) else "doesn't hold"

@@ -58,10 +58,10 @@ class Item:
 
     `compute(settings, advance)` returns plain JSON: numbers, strings, lists and dicts. `parts`
     is how often it calls `advance`. `draw(result, folder)` writes its pictures and returns their
-    file names. `tell(result)` returns the numbers and one honest paragraph in Markdown.
-    `verdict(result)` is "holds", "holds in part" or "doesn't hold". `public(settings)` estimates
-    the seconds that the paper's public code would take, 0 where there is nothing to compare. A
-    result made elsewhere or in parts holds the `seconds` that it took.
+    file names. `tell(result)` returns the numbers and what they mean in Markdown; what they make of
+    the paper's sentences is in `schuss.paper.claims`. `public(settings)` estimates the seconds that
+    the paper's public code would take, 0 where there is nothing to compare. A result made elsewhere
+    or in parts holds the `seconds` that it took.
     """
 
     name: str
@@ -70,7 +70,6 @@ class Item:
     compute: Callable[[Settings, Advance], dict[str, Any]]
     draw: Callable[[dict[str, Any], Any], list[str]]
     tell: Callable[[dict[str, Any]], str]
-    verdict: Callable[[dict[str, Any]], str]
     parts: Callable[[Settings], int]
-    public: Callable[[Settings], float]
+    public: Callable[[Settings], float] = lambda settings: 0.0
     alone: bool = False  # rebuilt by its own name only

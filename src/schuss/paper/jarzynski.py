@@ -227,7 +227,7 @@ def _tell(result: dict[str, Any]) -> str:
     fine, coarse = result["runs"]["fine"], result["runs"]["coarse"]
     start, end = fine["exact"]["weight_ess"][0], fine["exact"]["weight_ess"][-1]
     text = (
-        f"**{_verdict(result).capitalize()}.** With the paper's ε = {FINE:g} the Hamiltonian is "
+        f"With the paper's ε = {FINE:g} the Hamiltonian is "
         f"conserved (mean |ΔH| {fine['drift']:.2g}), ⟨E⟩ falls from {fine['energy'][0]:.1f} to "
         f"{fine['energy'][FALL]:.1f} in {FALL} steps while d⟨r⟩ rises to "
         f"{fine['kinetic'][FALL]:.1f}, and the weights give log Z = "
@@ -267,11 +267,6 @@ def _degeneracy(rows: list[dict[str, Any]]) -> str:
     return text + "\n\n" + "\n".join(lines)
 
 
-def _verdict(result: dict[str, Any]) -> str:
-    near = abs(_off(result, "fine", "paper")) < 2 and _within(result, "fine", "paper") > 0.8
-    return "holds" if near else "doesn't hold"
-
-
 def _public(settings: Settings) -> float:
     """A step costs a part for itself and a part for each chain."""
     size = _size(settings)
@@ -286,7 +281,6 @@ ITEM = Item(
     compute=_compute,
     draw=_draw,
     tell=_tell,
-    verdict=_verdict,
     parts=lambda settings: 3,
     public=_public,
 )

@@ -1,31 +1,45 @@
-"""The page `reproduction.md`: for each item its picture, its numbers and a paragraph."""
+"""The page `reproduction.md` and `claims.json`: the paper's sentences, then each item's numbers."""
 
+import json
 import pathlib
 from collections.abc import Sequence
 
 from schuss.paper import store
+from schuss.paper.claim import rows, table
+from schuss.paper.claims import CLAIMS
 from schuss.paper.item import Item
+from schuss.whole_file import replacing
 
 HEAD = """# The paper, reproduced
 
-Each section rebuilds one table or figure of *Hamiltonian Dynamics with Non-Newtonian Momentum for
-Rapid Sampling* (Ver Steeg and Galstyan, 2021) from nothing: `schuss reproduce NAME`, or
-`schuss reproduce all`. This page is written by the same command, from the results beside it.
+What *Hamiltonian Dynamics with Non-Newtonian Momentum for Rapid Sampling* (Ver Steeg and Galstyan,
+2021) says, sentence by sentence, and what is found when its experiments are made again. Each
+sentence has a rule, which was committed before the run that judges it and is beside the sentence
+in [claims.json](reproduction/claims.json). A rule is one or several conditions; all of them met is
+"holds", some "holds in part". Every figure is computed from the results in that folder.
 
-The paper's public code wasn't run for this page: its time is estimated from the steps of each item
-and from seconds per step measured on one core. Its comparison of samplers runs one chain after the
-other, which the estimate follows, and one such run serves several figures, while here each item is
-counted from nothing, on both sides. A dash is where there is nothing to compare with. The neural
-items come by their own names only; those of CIFAR-10 and MNIST, and the joint model, want a GPU and
-`--data PATH`.
+`schuss reproduce all` rebuilds what needs no neural network, `schuss reproduce NAME` one item, and
+`schuss reproduce page` this page from the results that are there. Items of CIFAR-10 and MNIST, and
+the joint model, want a GPU and `--data PATH`.
+"""
+
+SPEED = """The paper's public code wasn't run for this table: its time is estimated from the steps
+of each item and from seconds a step measured on one core. Its comparison of samplers runs one chain
+after the other, which the estimate follows; each item is counted from nothing on both sides. A dash
+is where there is nothing to compare with.
 """
 
 
 def write(items: Sequence[Item], out: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
-    """Write the page from the results of the items that are in the folder."""
+    """Write both from the results of the items that are in the folder."""
     found = [(item, store.load(folder, item.name)) for item in items]
     stored = [(item, result) for item, result in found if result is not None]
-    sections = [HEAD, _summary(stored)]
+    # A smoke run judges nothing.
+    values = {item.name: result.values for item, result in stored if not result.settings.quick}
+    told = rows(CLAIMS, values)
+    with replacing(folder / "claims.json") as draft:
+        draft.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+    sections = [HEAD, "## The sentences\n", table(told), "## The items\n", _summary(stored), SPEED]
     sections += [_section(item, result, folder) for item, result in stored]
     where = out / "reproduction.md"
     where.write_text("\n".join(sections))
@@ -33,19 +47,18 @@ def write(items: Sequence[Item], out: pathlib.Path, folder: pathlib.Path) -> pat
 
 
 def _summary(stored) -> str:
-    rows = [
-        "| item | in the paper | verdict | seconds | against the public code |",
-        "|---|---|---|---|---|",
-    ]
-    ours = theirs = 0.0
+    rows = ["| item | in the paper | seconds | against the public code |", "|---|---|---|---|"]
+    ours = theirs = seconds = 0.0
     for item, result in stored:
+        if not item.alone:
+            seconds += result.seconds
         if result.public_seconds and not item.alone:
             ours, theirs = ours + result.seconds, theirs + result.public_seconds
         link = f"[{item.title}](#{_anchor(item.title)})"
         speed = ratio(result.public_seconds, result.seconds)
-        verdict = "smoke run" if result.settings.quick else item.verdict(result.values)
-        rows.append(f"| {link} | {item.place} | {verdict} | {result.seconds:.1f} | {speed} |")
-    rows.append(f"| **all but the neural ones** | | | {ours:.1f} | {ratio(theirs, ours)} |")
+        place = item.place + (" (smoke run)" if result.settings.quick else "")
+        rows.append(f"| {link} | {place} | {result.seconds:.1f} | {speed} |")
+    rows.append(f"| **all but the neural ones** | | {seconds:.1f} | {ratio(theirs, ours)} |")
     return "\n".join(rows) + "\n"
 
 
@@ -66,8 +79,9 @@ def _section(item: Item, result: store.Result, folder: pathlib.Path) -> str:
     used = ", ".join(f"{name} {version}" for name, version in result.versions.items())
     used = result.values.get("machine", used)
     how = f"seed {result.settings.seed}{', quick' if result.settings.quick else ''}; {used}"
-    shown = "\n\n".join(f"![{item.title}]({folder.name}/{name})" for name in result.pictures)
+    shown = "".join(f"![{item.title}]({folder.name}/{name})\n\n" for name in result.pictures)
     return (
         f"## {item.title}\n\n*{item.place} of the paper. `schuss reproduce {item.name}`, "
-        f"{result.seconds:.1f} s; {how}.*\n\n{shown}\n\n{item.tell(result.values)}\n"
+        f"{result.seconds:.1f} s; {how}.*\n\n{shown}<details><summary>Numbers</summary>\n\n"
+        f"{item.tell(result.values)}\n\n</details>\n"
     )

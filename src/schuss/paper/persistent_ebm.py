@@ -45,7 +45,6 @@ class Page:
             compute=self._compute,
             draw=self._draw,
             tell=self._tell,
-            verdict=distances.verdict,
             parts=self._parts,
             public=self.public,
             alone=True,
@@ -171,7 +170,7 @@ class Page:
             for key in distances.MEASURED
         }
         text = (
-            f"**{distances.verdict(result).capitalize()}.** After {row['gradients']:,} gradients "
+            f"After {row['gradients']:,} gradients "
             f"a chain's slot, the buffer's mean distance is {means['ESH', 'distance']:.2f} with "
             f"ESH and {means['ULA', 'distance']:.2f} with ULA; from noise, after "
             f"{row['gradients_from_noise']:,} gradients on the averaged weights, "

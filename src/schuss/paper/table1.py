@@ -202,9 +202,6 @@ def tell(result: dict[str, Any]) -> str:
     ]
     count, within = len(result["rows"]), result["within"]
     chains = sorted({row["chains"] for row in result["rows"]})
-    begin = {"holds": "**Holds.**", "holds in part": "**Holds in part.**"}.get(
-        verdict(result), "**Doesn't hold.**"
-    )
     return "\n".join(
         [
             "ESS per gradient as the paper has it: mean (sd over chains), the paper's below it, "
@@ -223,7 +220,7 @@ def tell(result: dict[str, Any]) -> str:
             *_head(sounder),
             *sound,
             "",
-            f"{begin} {within} of {count} entries lie within two standard errors of the paper's. "
+            f"{within} of {count} entries lie within two standard errors of the paper's. "
             + _outside(result)
             + _precision(result)
             + _how(result["gradients"])
@@ -343,14 +340,6 @@ def _tuning(result) -> str:
     )
 
 
-def verdict(result: dict[str, Any]) -> str:
-    """Holds when at most two of the 36 entries are off by more than two standard errors."""
-    missing = len(result["rows"]) - result["within"]
-    if missing <= 2:
-        return "holds"
-    return "holds in part" if missing <= len(result["rows"]) / 2 else "doesn't hold"
-
-
 def parts(settings: Settings) -> int:
     """Samplers times targets."""
     return (len(samplers.TABLE) + 1) * len(samplers.size(settings).targets)
@@ -363,7 +352,6 @@ ITEM = Item(
     compute=compute,
     draw=draw,
     tell=tell,
-    verdict=verdict,
     parts=parts,
     public=samplers.public_suite,
 )

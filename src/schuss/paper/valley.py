@@ -140,7 +140,7 @@ def _tell(result: dict[str, Any]) -> str:
             )
     along, into = (result["places"][name]["samplers"] for name in ("valley", "well"))
     text = (
-        f"**{_verdict(result).capitalize()}.** Half of the ESH chains have come from 4 to within "
+        f"Half of the ESH chains have come from 4 to within "
         f"one standard deviation of the centre of the valley after {_number(along['ESH']['first'])}"
         f" gradients; of the Langevin chains {along['ULA']['arrived']:.0%} have after "
         f"{result['places']['valley']['gradients']}, their median distance from the centre being "
@@ -159,13 +159,6 @@ def _tell(result: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n\n" + text
 
 
-def _verdict(result: dict[str, Any]) -> str:
-    along, into = (result["places"][name]["samplers"] for name in ("valley", "well"))
-    faster = along["ESH"]["arrived"] > 2 * along["ULA"]["arrived"]
-    slower = into["ESH"]["distance"] > 2 * into["ULA"]["distance"]
-    return "holds" if faster and slower else "holds in part" if faster or slower else "doesn't hold"
-
-
 ITEM = Item(
     name="valley",
     title="Long valleys and deep wells",
@@ -173,7 +166,6 @@ ITEM = Item(
     compute=_compute,
     draw=_draw,
     tell=_tell,
-    verdict=_verdict,
     parts=lambda settings: 2 * len(SAMPLERS),
     public=lambda settings: 2 * len(SAMPLERS) * FOLLOWED * PUBLIC_STEP["mog", 500],
 )
