@@ -143,11 +143,6 @@ def test_weighting():
         trainer(weighting="ais")
     with refuse("weighting='jarzynski' needs sampler=ESH(...) with adjust=None"):
         trainer(weighting="jarzynski", sampler=schuss.ULA(0.1), buffer=None, keep="last")
-    with refuse(
-        "weighting='jarzynski' weighs chains that begin in each iteration; pass buffer=None and "
-        "start="
-    ):
-        trainer(weighting="jarzynski", keep="last")
     with refuse("weighting='jarzynski' weighs last states; pass keep='last'"):
         trainer(weighting="jarzynski", buffer=None)
     with refuse(

@@ -64,8 +64,10 @@ class Batches:
         self.device, self.dtype = device, dtype
         self.channels_last = len(examples.shape) == 3 and device.type == "cuda"
         if weighting is not None:
-            _check_weighting(drawer, buffer)
-            reference = reference_energy(start) if reference is None else reference
+            _check_weighting(drawer)
+            if reference is None:
+                # What chains of a buffer are drawn from is unknown: E₀ is a constant (App. D.4).
+                reference = reference_energy("uniform" if buffer is not None else start)
         self.reference = None if weighting is None else reference
         box = (-1.0, 1.0)
         if buffer is not None:
@@ -137,6 +139,9 @@ class Batches:
         log_weights = None
         if self.reference is not None:
             log_weights = self.reference(first).reshape(n) + drawn.log_weights
+            if self.buffers:
+                # Eq. 9 as it is printed, E₀(x₀) − E(x₀) + r_t: more by the error of H.
+                log_weights = log_weights + drawn.energy_error
             log_weights = log_weights.masked_fill(drawn.frozen, -math.inf)
         told = drawn.energy_error, drawn.delta, drawn.frozen
         return Batch(self.laid_out(x), labels, self.laid_out(drawn.x), log_weights, *told, y)
@@ -147,14 +152,9 @@ class Batches:
         return x.contiguous(memory_format=torch.channels_last) if self.channels_last else x
 
 
-def _check_weighting(drawer: Drawer, buffer) -> None:
+def _check_weighting(drawer: Drawer) -> None:
     if not isinstance(drawer.algorithm, ESH) or drawer.algorithm.adjust is not None:
         raise ValueError("weighting='jarzynski' needs sampler=ESH(...) with adjust=None")
-    if buffer is not None:
-        raise ValueError(
-            "weighting='jarzynski' weighs chains that begin in each iteration; pass buffer=None "
-            "and start="
-        )
     if drawer.keep != "last":
         raise ValueError("weighting='jarzynski' weighs last states; pass keep='last'")
 

@@ -119,6 +119,7 @@ def follow(
         energy = path.energy.mean(axis=1) / SCALE
         curves[name] = {
             "energy": plain(energy),
+            "sd": plain(path.energy.std(axis=1) / SCALE),
             "frozen": int(path.frozen.sum()),
             "acceptance": plain(np.atleast_1d(np.nanmean(path.acceptance)))[0]
             if np.isfinite(path.acceptance).any()

@@ -34,13 +34,24 @@ def _draw(result: dict[str, Any], folder: pathlib.Path) -> list[str]:
     colours = (plotting.look("ULA").colour, plotting.look("ESH").colour)
     for (scale, run), colour in zip(result["runs"].items(), colours, strict=True):
         label = f"energy scale {float(scale):g}"
-        left.plot(numbers(run["max_weight"]), color=colour, label=label, linewidth=1)
-        right.plot(_gap(run), color=colour, label=label, linewidth=1)
-    left.set(title="Largest weight of a batch", xlabel="iterations", ylim=(0, 1.02))
+        for axes, series in ((left, numbers(run["max_weight"])), (right, _gap(run))):
+            axes.plot(series, color=colour, linewidth=0.6, alpha=0.35)
+            axes.plot(smooth(series), color=colour, linewidth=1.6, label=label)
+            if run["stopped"] and len(series):
+                axes.plot(len(series) - 1, smooth(series)[-1], "X", color=colour, markersize=8)
+    left.set(title="Largest weight of a batch (×: diverged)", xlabel="iterations", ylim=(0, 1.05))
     right.set(title="E of data − E of negatives (network's units)", xlabel="iterations")
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.savefig(folder / f"{NAME}.png")
     return [f"{NAME}.png"]
+
+
+def smooth(series: np.ndarray, width: int = 11) -> np.ndarray:
+    """The running median over so many iterations, fewer at the ends."""
+    half = width // 2
+    return np.asarray(
+        [np.nanmedian(series[max(k - half, 0) : k + half + 1]) for k in range(len(series))]
+    )
 
 
 def _gap(run: dict[str, Any]) -> np.ndarray:

@@ -56,9 +56,13 @@ def _measure(flow: Flow, chains: int, steps: int, refresh: float | None, seed: i
     if refresh:
         given.pop("velocity", None)
     sampler = ESH(step_size=STEP, refresh=refresh)
-    short_run = trajectory(flow.target, sampler=sampler, steps=STEPS, seed=seed, **given)
+    short_run = trajectory(
+        flow.target, sampler=sampler, steps=STEPS, seed=seed, **given, engine="numpy"
+    )
     ess = paper_ess(short_run.x[1:], *truth[:4])
-    long = trajectory(flow.target, sampler=sampler, steps=steps, every=10, seed=seed, **given)
+    long = trajectory(
+        flow.target, sampler=sampler, steps=steps, every=10, seed=seed, **given, engine="numpy"
+    )
     weight = np.exp(-(long.energy[1:] - long.energy.min()) / flow.target.dim)[..., None]
     squares = (weight * long.x[1:] ** 2).sum(axis=0) / weight.sum(axis=0)
     return {

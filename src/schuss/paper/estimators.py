@@ -88,7 +88,12 @@ def _estimates(settings: Settings) -> dict[str, Any]:
     chains, steps = (8, 500) if settings.quick else (64, 20_000)
     seed = settings.seed
     path = trajectory(
-        mog_prior(), chains=chains, sampler=ESH(step_size=STEP), steps=steps, seed=seed
+        mog_prior(),
+        chains=chains,
+        sampler=ESH(step_size=STEP),
+        steps=steps,
+        seed=seed,
+        engine="numpy",
     )
     x, r = path.x[1:], path.r[1:]
     rng = np.random.default_rng([seed, 2])
@@ -127,7 +132,9 @@ def _apart(difference: np.ndarray) -> float:
 
 def _reservoirs(draws: int, seed: int) -> dict[str, Any]:
     """Which state of one path reservoirs keep, against the weights: a χ² test."""
-    path = trajectory(mog_prior(), chains=1, sampler=ESH(step_size=0.1), steps=STATES, seed=seed)
+    path = trajectory(
+        mog_prior(), chains=1, sampler=ESH(step_size=0.1), steps=STATES, seed=seed, engine="numpy"
+    )
     number = np.arange(STATES, dtype=float)[:, None, None]
     rng, r = np.random.default_rng([seed, 3]), path.r[1:]
     kept = by_reservoir(rng, number, r, draws)[:, 0, 0].astype(int)

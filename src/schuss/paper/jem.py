@@ -29,25 +29,34 @@ def _compute(settings: Settings, advance: Advance) -> dict[str, Any]:
     return told
 
 
-def _look(name: str) -> tuple[str, Any]:
+def _look(name: str) -> dict[str, Any]:
+    """ULA is drawn broad, since Nosé–Hoover runs on top of it from noise."""
     look = plotting.look(name.split()[0])
-    return look.colour, (0, (2, 1)) if name == "ESH 1" else look.dash
+    dash = {"ESH 1": (0, (2, 1)), "NoseHoover": (0, (3, 1.5))}.get(name, look.dash)
+    return {"color": look.colour, "linestyle": dash, "linewidth": 3.2 if name == "ULA" else 1.6}
 
 
 def _draw(result: dict[str, Any], folder: pathlib.Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
-    figure = Figure(figsize=(6.5, 3.0), layout="constrained")
-    for axes, start in zip(figure.subplots(1, 2), STARTS, strict=True):
-        for name, curve in result["curves"][start].items():
-            colour, dash = _look(name)
-            axes.plot(numbers(curve["energy"]), color=colour, linestyle=dash, label=name)
+    figure = Figure(figsize=(6.5, 3.2), layout="constrained")
+    panels = figure.subplots(1, 3)
+    titles = ("From noise", "From noise, low energies", "From the buffer")
+    for axes, title, start in zip(panels, titles, ("noise", *STARTS), strict=True):
+        for name, curve in sorted(
+            result["curves"][start].items(), key=lambda pair: pair[0] != "ULA"
+        ):
+            look, energy = _look(name), numbers(curve["energy"])
+            axes.plot(energy, label=name, **look)
+            if "sd" in curve:
+                spread, steps = numbers(curve["sd"]), np.arange(len(energy))
+                band = {"color": look["color"], "alpha": 0.12, "linewidth": 0}
+                axes.fill_between(steps, energy - spread, energy + spread, **band)
         axes.axhline(result["energy_data"], color=plotting.FAINT, linestyle=(0, (1, 1)))
-        axes.set(title=f"From {start}", xlabel="gradients")
-        if start == "noise":
-            axes.set(ylabel="mean energy (dotted: test images)")
-            # Noise lies far above where the samplers part.
-            axes.set_yscale("symlog", linthresh=10)
-            axes.legend()
+        axes.set(title=title, xlabel="gradients")
+    low = min(np.nanmin(numbers(c["energy"])) for c in result["curves"]["noise"].values())
+    panels[1].set(ylim=(low - 1, 12))
+    panels[0].set(ylabel="mean energy (dotted: test images)")
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
     figure.savefig(folder / "jem.png")
     return ["jem.png"]
 

@@ -112,7 +112,7 @@ def _stills(result, title, folder) -> str:
     figure, panels = plt.subplots(
         len(movie.names),
         len(moments),
-        figsize=(6.5, 0.25 + 1.08 * len(movie.names)),
+        figsize=(6.5, 0.35 + 1.08 * len(movie.names)),
         squeeze=False,
         layout="constrained",
     )
@@ -122,10 +122,10 @@ def _stills(result, title, folder) -> str:
             _panel(axes, movie)
             axes.plot(*places[grid.index(k)].T, ".", color=colour, markersize=1.6, alpha=0.7)
             if name == movie.names[0]:
-                axes.set_title(f"{k} gradients" if k == 0 else f"{k}")
-        row[0].set_ylabel(name.replace("-orig", "\n-orig"), color=colour, fontsize=8)
+                axes.set_title(f"{k} gradients" if k == 0 else f"{k}", fontsize=10)
+        row[0].set_ylabel(name.replace("-orig", "\n-orig"), color=colour, fontsize=10)
     file = f"movies-{title}.png"
-    figure.savefig(folder / file, dpi=110)
+    figure.savefig(folder / file, dpi=130)
     plt.close(figure)
     return file
 
@@ -142,10 +142,10 @@ def _animation(result, title, folder) -> str:
     for axes, name in zip(panels.flat, movie.names, strict=True):
         colour = samplers.appearance(name).colour
         _panel(axes, movie)
-        axes.set_title(name, color=colour, fontweight="bold", fontsize=8)
+        axes.set_title(name, color=colour, fontweight="bold", fontsize=11)
         (dot,) = axes.plot([], [], ".", color=colour, markersize=2)
         dots.append((dot, _places(result, title, name)))
-    words = figure.supxlabel("0 gradients", fontsize=9)
+    words = figure.supxlabel("0 gradients", fontsize=12)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # what is laid out once needn't be for every frame
 

@@ -100,6 +100,7 @@ class Page:
             for sampler in distances.SAMPLERS:
                 first = next(run["name"] for run in made["runs"] if run["sampler"] == sampler)
                 pictures[sampler] = _pictures(work, first, ("buffer", "noise"))
+                pictures |= _pictures(work, first, ("data",))
             long = self._long(settings, work, finished)
         told = {"rows": [_row(run) for run in made["runs"]], "marks": made["marks"]}
         if "beside" in made["runs"][0]:
@@ -110,33 +111,43 @@ class Page:
         return told | {"seconds": sum(run["seconds"] for run in runs)}
 
     def _draw(self, result: dict[str, Any], folder: pathlib.Path) -> list[str]:
+        """Cells of one size: data and curves first, then a row for each sampler."""
         folder.mkdir(parents=True, exist_ok=True)
-        rows = [(sampler, result["images"][sampler]) for sampler in distances.SAMPLERS]
-        long = result.get("long")
-        if long:
-            rows.append(("ESH, long", long["images"]))
-        figure = Figure(figsize=(6.5, 1.85 * len(rows)), layout="constrained")
-        halves: Any = figure.subfigures(1, 2, width_ratios=(2.2, 1))
-        left, right = halves
-        for row, (name, images) in zip(left.subplots(len(rows), 2), rows, strict=True):
-            for axes, kind in zip(row, ("buffer", "noise"), strict=True):
-                where = "buffer" if kind == "buffer" else "from noise"
-                _show(axes, images[kind], f"{name}, {where}")
+        long, shown = result.get("long"), [(s, result["images"][s]) for s in distances.SAMPLERS]
         apart = bool(long) and not distances.alike(long["marks"], result["marks"])
-        panels = 1 + bool(long) + apart
-        below = right.subplots(panels, squeeze=False)[:, 0]
-        for run in result["runs"]:
-            first = run["seed"] == min(other["seed"] for other in result["runs"])
-            _curve(below[0], run, run["sampler"] if first else None)
+        cells = [("Data", result["images"]["data"])] if "data" in result["images"] else []
+        cells.append(("Distance of the buffer", result["runs"]))
         if long:
-            _curve(below[int(apart)], long, "ESH, long", linestyle=(0, (2, 1)))
+            shown.append(("ESH, long", long["images"]))
+        for name, images in shown:
+            cells += [
+                (f"{name}, buffer", images["buffer"]),
+                (f"{name}, from noise", images["noise"]),
+            ]
+        if long:
             members = long["ensemble"]["members"]
-            _show(below[-1], long["images"]["ensemble"], f"Ensemble of {members}, from noise")
-        for number, axes in enumerate(below[: 1 + apart]):
-            title = "by the other ruler" if number else "Distance of the buffer"
-            axes.set(title=title, xlabel="thousand gradients", ylim=(0, None))
+            cells.append((f"Ensemble of {members}, from noise", long["images"]["ensemble"]))
+        if apart:
+            cells.append(("The long run, by the other ruler", []))
+        count = -(-len(cells) // 2)
+        figure = Figure(figsize=(6.5, 2.25 * count), layout="constrained")
+        panels = figure.subplots(count, 2, squeeze=False).flat
+        for axes, (title, held) in zip(panels, cells, strict=False):
+            if isinstance(held, dict):
+                _show(axes, held, title)
+                continue
+            for run in held:
+                first = run["seed"] == min(other["seed"] for other in result["runs"])
+                _curve(axes, run, run["sampler"] if first else None)
+            if long and apart != bool(held):
+                _curve(axes, long, "ESH, long", linestyle=(0, (2, 1)))
+            axes.set(title=title, xlabel="thousand gradients", ylim=(0, None), xscale="log")
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.minorticks_off()
             axes.legend()
-        figure.savefig(folder / f"{self.name}.png")
+        if len(cells) % 2:
+            figure.axes[-1].set_visible(False)
+        figure.savefig(folder / f"{self.name}.png", dpi=110)
         return [f"{self.name}.png"]
 
     def _tell(self, result: dict[str, Any]) -> str:

@@ -69,7 +69,9 @@ def _line(chains: int, seed: int) -> dict[str, Any]:
     ride = solve_ivp(lambda t, z: (1 / z[1], -(z[0] ** 3)), (0, 0.999 * whole), (0.0, 1.0), **given)
     target = quartic(1)
     paths = {
-        name: trajectory(target, chains=chains, sampler=sampler, steps=STEPS, seed=seed)
+        name: trajectory(
+            target, chains=chains, sampler=sampler, steps=STEPS, seed=seed, engine="numpy"
+        )
         for name, sampler in (
             ("scaled", ESH(step_size=STEP)),
             ("original", Unscaled(step_size=STEP)),
@@ -93,7 +95,12 @@ def _plane(chains: int, seed: int) -> list[dict[str, Any]]:
     for dim in (2, 3, 10):
         target = quartic(dim)
         path = trajectory(
-            target, chains=chains, sampler=ESH(step_size=STEP / 4), steps=STEPS, seed=seed
+            target,
+            chains=chains,
+            sampler=ESH(step_size=STEP / 4),
+            steps=STEPS,
+            seed=seed,
+            engine="numpy",
         )
         predicted = (path.energy[0] - path.energy) / dim
         away = np.linalg.norm(path.x, axis=-1)
@@ -118,6 +125,7 @@ def _head_on() -> dict[str, Any]:
         velocity=np.stack([np.cos(angles), np.sin(angles)], axis=-1),
         sampler=ESH(step_size=STEP / 10),
         steps=STEPS,
+        engine="numpy",
     )
     return {
         "time_to_infinity": short(to_infinity(2, 0.5)),
@@ -129,7 +137,14 @@ def _head_on() -> dict[str, Any]:
 
 def _levels_of_flow(chains: int, seed: int) -> dict[str, Any]:
     """Whether the level of H matters to the samples of a chain: another |v(0)|, the same path."""
-    path = trajectory(mog_prior(), chains=chains, sampler=ESH(step_size=STEP), steps=200, seed=seed)
+    path = trajectory(
+        mog_prior(),
+        chains=chains,
+        sampler=ESH(step_size=STEP),
+        steps=200,
+        seed=seed,
+        engine="numpy",
+    )
     drift = np.abs(path.hamiltonian - path.hamiltonian[0])
     return {"drift": short(np.median(drift[-1]))}
 

@@ -65,7 +65,12 @@ def _printed(target: Target, form, step: float, chains: int, seed: int) -> float
 def _esh(target: Target, exact: Reference, step: float, chains: int, seed: int) -> dict[str, Any]:
     """The library's flow: MMD² of one sample of each chain, and chains that were frozen."""
     path = trajectory(
-        target, chains=chains, sampler=ESH(step_size=step), steps=GRADIENTS, seed=seed
+        target,
+        chains=chains,
+        sampler=ESH(step_size=step),
+        steps=GRADIENTS,
+        seed=seed,
+        engine="numpy",
     )
     single = trajectory(
         target,
@@ -73,6 +78,7 @@ def _esh(target: Target, exact: Reference, step: float, chains: int, seed: int) 
         sampler=ESH(step_size=step),
         steps=GRADIENTS,
         seed=seed,
+        engine="numpy",
     )
     x = samples_by_time(path.x, path.r, np.full(GRADIENTS, step), seed)
     return {
@@ -138,6 +144,7 @@ def _nose_hoover(target: Target, chains: int, seed: int) -> dict[str, float]:
                 sampler=NoseHoover(step_size=step),
                 steps=GRADIENTS,
                 seed=seed,
+                engine="numpy",
             ).frozen.mean()
         )
         for step in THERMOSTAT

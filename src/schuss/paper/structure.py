@@ -186,7 +186,12 @@ def _distances(settings: Settings) -> dict[str, Any]:
     out = {}
     for name, sampler in (("original", Unscaled(step_size=0.1)), ("scaled", ESH(step_size=0.1))):
         path = trajectory(
-            mog_prior(), chains=chains, sampler=sampler, steps=200, seed=settings.seed
+            mog_prior(),
+            chains=chains,
+            sampler=sampler,
+            steps=200,
+            seed=settings.seed,
+            engine="numpy",
         )
         lengths = np.linalg.norm(np.diff(path.x, axis=0), axis=-1)
         shares = np.quantile(lengths, (0.05, 0.95))

@@ -110,7 +110,9 @@ def _follow(kind: str, target: Target, step: float, chains: int, seed: int) -> n
     x = target.start(rng, chains)
     if kind == KINDS[0]:
         sampler = NoseHoover(step_size=step)
-        return trajectory(target, init=x, sampler=sampler, steps=GRADIENTS, seed=seed).x
+        return trajectory(
+            target, init=x, sampler=sampler, steps=GRADIENTS, seed=seed, engine="numpy"
+        ).x
     v = rng.standard_normal(x.shape)
     if kind == KINDS[1]:
         return nose_hoover_chain(target, x, v, step, GRADIENTS)["x"]
@@ -129,7 +131,14 @@ def _beside(name: str, chains: int, count: int, seed: int) -> dict[str, Any]:
     assert target.sample is not None
     rng = np.random.default_rng([seed, 2])
     exact = reference(whitened(target, target.sample(rng, count)))
-    path = trajectory(target, chains=chains, sampler=ESH(step_size=0.1), steps=GRADIENTS, seed=seed)
+    path = trajectory(
+        target,
+        chains=chains,
+        sampler=ESH(step_size=0.1),
+        steps=GRADIENTS,
+        seed=seed,
+        engine="numpy",
+    )
     curve = [
         short(
             mmd2(
@@ -217,6 +226,7 @@ def _isokinetic(seed: int) -> dict[str, Any]:
                 velocity=u,
                 sampler=ESH(step_size=step, kappa=kappa),
                 steps=round(2.0 / step),
+                engine="numpy",
             )
             apart.append(short(np.abs(path.x[-1] - other).max()))
         out[name] = apart
@@ -235,6 +245,7 @@ def _mixing(chains: int, seed: int) -> list[dict[str, Any]]:
             sampler=ESH(step_size=0.1, refresh=length),
             steps=GRADIENTS,
             seed=seed,
+            engine="numpy",
         )
         row: dict[str, Any] = {"length": length}
         for k in (EARLY, GRADIENTS):

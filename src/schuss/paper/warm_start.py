@@ -32,12 +32,18 @@ def _curve(target, exact, warm: int | None, chains: int, seed: int) -> list[floa
         sampler=ULA(step_size=0.1),
         steps=steps if warm is None else max(warm, 1),
         seed=seed,
+        engine="numpy",
     )
     if warm is None:
         return [short(mmd2(whitened(target, first.x[k]), exact)) for k in CHECKED]
     sampler = ESH(step_size=0.1)
     path = trajectory(
-        target, init=first.x[warm], sampler=sampler, steps=steps - warm, seed=seed + 1
+        target,
+        init=first.x[warm],
+        sampler=sampler,
+        steps=steps - warm,
+        seed=seed + 1,
+        engine="numpy",
     )
     found = []
     for k in CHECKED:
