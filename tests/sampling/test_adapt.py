@@ -8,9 +8,10 @@ from seeds import shifted
 
 from schuss.diagnostics.vectorised import fast_ess
 from schuss.problem import pose
-from schuss.sampling.adapt import ACCEPTANCE, ERROR, FREE_OF_BIAS, _step_change
+from schuss.sampling.adapt import ACCEPTANCE, ERROR, FREE_OF_BIAS, _step_change, assess
+from schuss.sampling.initialise import evaluate, initialise
 from schuss.sampling.run import Plan, run
-from schuss.sampling.state import WindowRow, draws
+from schuss.sampling.state import Block, WindowRow, draws
 from schuss.targets import isotropic
 
 DIM = 50
@@ -60,3 +61,30 @@ def test_a_gaussian():
     assert np.abs(ratio - 1).max() < 5 * math.sqrt(2 / size)
     late = [row.acceptance for row in state.history[-3:]]
     assert np.mean(late) == pytest.approx(ACCEPTANCE, abs=0.07)
+
+
+def test_the_effective_sample_size_has_no_limit():
+    """30,000 independent draws of four chains are worth 120,000."""
+    x = np.random.default_rng(0).standard_normal((30_000, 4, 2))
+    flat = np.zeros(x.shape[:2])
+    problem = pose(value_and_grad=lambda x: ((x**2).sum(-1) / 2, x), init=np.zeros((4, 2)))
+    begun = initialise(problem, x[0], 0)
+    block = Block(x, (x**2).sum(-1) / 2, x, flat, flat, np.full(4, len(x)))
+    cold = begun._replace(temperature=1.0, blocks=(*begun.blocks, block))
+    assert assess(cold).ess == pytest.approx(120_000, rel=0.1)
+
+
+@pytest.mark.statistics
+def test_draws_of_a_chain_that_was_far_away_do_not_count():
+    """One chain is thrown 1000 standard deviations out after burn-in."""
+    problem = pose(isotropic(DIM), chains=4, seed=0)
+    states = run(Plan(problem, 0), np.asarray(problem.x, float))
+    state = next(state for state in states if state.counts.windows == 1)
+    x = np.array(state.chains.x)
+    x[0] += 1000 / math.sqrt(DIM)
+    energy, grad = evaluate(problem, x)
+    thrown = state._replace(chains=state.chains._replace(x=x, energy=energy, grad=grad))
+    for later in run(Plan(problem, 0), x, thrown):
+        if later.counts.gradients > 20_000:
+            assert later.frozen and np.abs(draws(later.settled_blocks, "x")[0]).max() < 6
+            return

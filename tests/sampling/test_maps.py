@@ -210,3 +210,17 @@ def test_a_run_in_other_coordinates_is_resumed(tmp_path, given, gradients, told)
     resumed, whole = sampled(checkpoint=tmp_path / "run.zarr"), sampled()
     np.testing.assert_array_equal(resumed.x, whole.x)
     assert resumed.coordinates == whole.coordinates == told
+
+
+@pytest.mark.statistics
+def test_from_the_bottom_of_a_neck():
+    """τ = e⁻¹⁸ at the start, where the schools can't be told apart.
+
+    log τ has mean .8021 and variance 1.3718 by quadrature; 5 standard errors of 500 draws.
+    """
+    start = np.full((4, 10), 0.65)
+    start[:, 1] = -18
+    _, x, _ = finished(pose(eight_schools_centred(), init=start), 0, 12_000)
+    log_tau = x[..., 1]
+    assert log_tau.mean() == pytest.approx(0.8021, abs=5 * (1.3718 / 500) ** 0.5)
+    assert log_tau.var() == pytest.approx(1.3718, rel=5 * (3 / 500) ** 0.5)

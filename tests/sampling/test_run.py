@@ -1,10 +1,13 @@
-"""Moments of all draws of a run."""
+"""The loop: moments of all draws, and how many of them are kept."""
 
 import numpy as np
 import pytest
 
-from schuss.sampling.run import _moments
-from schuss.sampling.state import Block
+from schuss.problem import pose
+from schuss.sampling.run import Plan, _moments, advanced, run
+from schuss.sampling.state import Block, rows
+
+from .targets import value_and_grad
 
 CHAINS, DIM = 3, 2
 
@@ -32,3 +35,15 @@ def test_moments_are_of_all_draws(offset):
         variance = found.squares[k] / found.states[k] - away**2
         np.testing.assert_allclose(variance, x.var(axis=0), rtol=1e-6)
         assert found.states[k] == len(x)
+
+
+def test_draws_are_thinned_where_there_are_twice_as_many_as_are_kept():
+    """By windows of twenty steps, of which sixteen times as many are made as are kept."""
+    problem = pose(value_and_grad=value_and_grad, init=np.zeros((4, 3)))
+    plan = Plan(problem, 0, max_rows=100)
+    state = next(state for state in run(plan, np.asarray(problem.x)) if state.frozen)
+    for _ in range(300):
+        state = advanced(plan, state._replace(steps=20))
+    assert np.log2(state.thin) % 1 == 0
+    assert 0.8 * plan.max_rows <= rows(state.settled_blocks) <= 2 * plan.max_rows
+    assert rows(state.settled_blocks) * state.thin == pytest.approx(300 * 17, rel=0.3)

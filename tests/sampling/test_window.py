@@ -198,7 +198,8 @@ def test_an_unadjusted_step_takes_two_calls():
     problem = of_numpy()
     chains = beginning(problem)
     params = KernelParams(np.full(CHAINS, 0.5), 1e300)
-    begun = begin(False, params, chains, chains.x, chains.energy, chains.grad)
+    rng = np.random.default_rng(0)
+    begun = begin(False, params, chains, chains.x, chains.energy, chains.grad, rng)
     state, silence = begun.state, Noise(np.zeros((CHAINS, DIM)), None)
     for stage in range(2):
         assert (state.stage == stage).all()

@@ -73,30 +73,32 @@ def test_somebody_is_never_lost():
     np.testing.assert_array_equal(burn_in.lost(energy, steps, DIM), [True, True, False, False])
 
 
-def test_settled_where_every_chain_has_been_low():
-    """Chain 0 comes down at chunk 3 and chain 1 at chunk 7 of 40; it may go up again."""
+def test_blocks_are_left_out_until_the_last_chain_has_come_down():
+    """Chain 0 comes down at block 3 and chain 1 at block 7 of 40; it may go up again."""
     means = np.zeros((40, 2))
     means[:3, 0], means[:7, 1] = 50.0, 50.0
     means[20, 0] = 30.0
-    assert burn_in.settled(means, 1.0) == 7
-    assert burn_in.settled(np.zeros((40, 2)), 1.0) == 0
-    assert burn_in.settled(np.zeros((1, 2)), 0.0) == 0
+    assert burn_in.strayed(means, 1.0) == 7
+    assert burn_in.strayed(np.zeros((40, 2)), 1.0) == 0
+    assert burn_in.strayed(np.zeros((1, 2)), 0.0) == 0
 
 
 def test_where_a_chain_never_comes_down_the_first_half_is_left_out():
     means = np.stack([np.zeros(40), np.full(40, 100.0)], axis=1)
-    assert burn_in.settled(means, 1.0) == 20
-
-
-def test_draws_are_left_out_until_the_last_chain_is_home():
-    """Chain 2 comes down from 1e6 within 32 states; others are where they stay."""
-    energy = np.random.default_rng(5).gamma(25, size=(1000, 4))
-    assert burn_in.strayed(energy, 8) == 0
-    energy[:, 2] += 1e6 * np.exp(-np.arange(1000) / 3)
-    assert 32 <= burn_in.strayed(energy, 8) <= 48
+    assert burn_in.strayed(means, 1.0) == 20
 
 
 def test_draws_hardly_ever_begin_far_away():
     """Of 200 runs that begin in equilibrium none is cut."""
     rng = np.random.default_rng(shifted(6))
-    assert not any(burn_in.strayed(rng.gamma(1.5, size=(100, 4)), 8) for _ in range(200))
+    for _ in range(200):
+        energy = rng.gamma(1.5, size=(12, 8, 4))
+        assert burn_in.strayed(energy.mean(axis=1), float(energy[6:].std())) == 0
+
+
+def test_energies_fall_without_end_where_they_fall_faster_and_faster():
+    """−(9/4)ⁿ, against (4/9)ⁿ; forty chunks are needed to say so."""
+    steep = -(2.25 ** np.arange(40))
+    assert burn_in.endless(steep) and not burn_in.endless(steep[:39])
+    assert not burn_in.endless(1e9 / 2.25 ** np.arange(40))
+    assert not burn_in.endless(np.append(steep[:39], steep[0]))

@@ -28,8 +28,8 @@ from schuss.sampling.state import (
     draws,
     rows,
 )
+from schuss.tuning import burn_in, search, slopes, step_size
 from schuss.tuning import metric as metrics
-from schuss.tuning import search, slopes, step_size
 from schuss.tuning.local_mass import log_mass
 
 FIRST, GROWTH, LONGEST = 16, 1.4, 1024
@@ -50,9 +50,6 @@ STEADY = 2
 CHANGED = 1.6
 """A ratio of two metrics' scales, along any direction, that is a large change."""
 
-EARLY = 8
-"""Blocks up to which the first third of the draws is left out of the fits."""
-
 MAX_FIT, MAX_FIT_NUMBERS = 20_000, 10_000_000
 """Draws of all chains that a fit takes, evenly spaced, and coordinates of them all."""
 
@@ -62,9 +59,6 @@ ENOUGH_TO_FREEZE = 100.0
 
 MIN_DRAWS = 32
 """Draws of a chain from which on their convergence is assessed."""
-
-MAX_ASSESSED = 4000
-"""Draws of a chain that an assessment takes, evenly spaced."""
 
 MAX_COLUMNS = 64
 """Coordinates that an assessment takes, the slowest ones."""
@@ -80,7 +74,7 @@ def adapt(state: RunState, seed: int) -> RunState:
         return state._replace(steps=longer)
     if state.steady >= STEADY and state.mixing.ess >= ENOUGH_TO_FREEZE:
         return state._replace(steps=longer, frozen=True)
-    state = _restarted(state, seed)
+    state = _without_strays(_restarted(state, seed))
     x, grad = _recent(state)
     grad = grad / state.temperature
     maps, tried = _search(state, _flat(x), _flat(grad), seed)
@@ -98,13 +92,10 @@ def adapt(state: RunState, seed: int) -> RunState:
     if other:
         epsilon = np.full_like(epsilon, 0.5 * root)
     steady = state.steady + 1 if not large and 1 / ALIKE < change < ALIKE else 0
-    return state._replace(
+    return (state.unsettled() if large else state)._replace(
         transform=Transform(metric, maps),
         params=KernelParams(epsilon, 2 * root, knee),
-        settled=len(state.blocks) if large else state.settled,
         steady=steady,
-        mixing=Mixing() if large else state.mixing,
-        moments=None if large else state.moments,
         search=tried,
         # What a long window of wrong parameters would teach, a short one does.
         steps=FIRST if other else longer if steady and not first else state.steps,
@@ -117,10 +108,8 @@ def assess(state: RunState, monitored: np.ndarray | slice = slice(None)) -> Mixi
     size = rows(blocks)
     if size < MIN_DRAWS:
         return Mixing(draws=size * state.thin)
-    at, columns = slice(None, None, -(-size // MAX_ASSESSED)), slowest(blocks)
-    x, energy = (
-        part[:, monitored] for part in draws(blocks, "x", "energy", at=at, columns=columns)
-    )
+    found = draws(blocks, "x", "energy", columns=slowest(blocks))
+    x, energy = (part[:, monitored] for part in found)
     if state.temperature != 1:
         chosen = tempering.resampled(energy, state.temperature, len(energy))
         each = np.arange(energy.shape[1])
@@ -163,9 +152,9 @@ def in_map(maps: tuple, x: np.ndarray, grad: np.ndarray) -> tuple[np.ndarray, np
 
 
 def _recent(state: RunState) -> tuple[np.ndarray, np.ndarray]:
-    """Draws and gradients for the fits: all since burn-in, less the first third while few."""
+    """Draws and gradients for the fits: the later half of all since burn-in."""
     size, chains = rows(state.blocks), len(state.chains.energy)
-    skip = size // 3 if len(state.blocks) < EARLY else 0
+    skip = size // 2
     most = min(MAX_FIT, MAX_FIT_NUMBERS // state.chains.x.shape[1])
     every = -(-(size - skip) * chains // max(most, chains))
     x, grad = draws(state.blocks, "x", "grad", at=slice(skip, None, every))
@@ -194,8 +183,25 @@ def _restarted(state: RunState, seed: int) -> RunState:
     )
     facts = state.facts._replace(visited=visited, restarts=state.facts.restarts + int(lost.sum()))
     chains = moved_beside(state.chains, beside(lost, rng), rng)
+    return state.unsettled()._replace(chains=chains, facts=facts)
+
+
+def _without_strays(state: RunState) -> RunState:
+    """Without the blocks in which a chain still came down from far away."""
+    blocks = state.settled_blocks
+    if len(blocks) < 2:
+        return state
+    (energy,) = draws(blocks[len(blocks) // 2 :], "energy")
+    means = np.stack([np.average(b.energy, axis=0) for b in blocks if b.counts.all()])
+    first = burn_in.strayed(means, float(energy.std())) if len(means) == len(blocks) else 0
+    if not first:
+        return state
+    left = sum(block.counts for block in blocks[first:])
     return state._replace(
-        chains=chains, facts=facts, settled=len(state.blocks), mixing=Mixing(), moments=None
+        settled=state.settled + first,
+        mixing=Mixing(),
+        moments=None,
+        transitions=left * state.thin,
     )
 
 

@@ -91,7 +91,8 @@ def advanced(plan: Plan, state: RunState) -> RunState:
             counts.gradients + found.step.error.size, counts.steps + made, counts.windows + 1
         ),
         moments=_moments(state.moments, found.block) if plan.moments else None,
-        blocks=(*state.blocks, thinned(found.block, state.thin)),
+        blocks=(*state.blocks, thinned(found.block, state.thin, state.transitions)),
+        transitions=state.transitions + found.block.counts,
     )
     state = _halved(state, plan.max_rows)
     if rows(state.settled_blocks) * state.thin >= ASSESS * state.mixing.draws:
@@ -164,13 +165,20 @@ def _moments(so_far: Moments | None, block: Block) -> Moments:
 
 def _halved(state: RunState, max_rows: int) -> RunState:
     """With every second draw where there are more than twice as many as are kept."""
-    while rows(state.settled_blocks) > 2 * max_rows:
-        blocks = tuple(thinned(block, 2) for block in state.settled_blocks)
-        blocks = tuple(block for block in blocks if block.counts.min() > 0)
-        state = state._replace(
-            blocks=(*state.blocks[: state.settled], *blocks), thin=2 * state.thin
-        )
-    return state
+    early, blocks, thin = state.blocks[: state.settled], state.settled_blocks, state.thin
+    while rows(early) > 2 * max_rows:
+        early = _every_second(early)
+    while rows(blocks) > 2 * max_rows:
+        blocks, thin = _every_second(blocks), 2 * thin
+    return state._replace(blocks=(*early, *blocks), settled=len(early), thin=thin)
+
+
+def _every_second(blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+    found, before = [], 0
+    for block in blocks:
+        found.append(thinned(block, 2, before))
+        before = before + block.counts
+    return tuple(block for block in found if block.counts.any())
 
 
 def _row(state: RunState, step: Step | None = None) -> WindowRow:

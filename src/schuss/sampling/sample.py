@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import time
 from typing import Any
 
@@ -30,6 +31,10 @@ REHEARSAL = 1 / 8
 DOUBT, DOUBTS = 50_000, 3
 """Gradients after which the density may be found improper, and how often this has to be found, at
 twice as many gradients each time, before a run ends for that reason."""
+
+PATIENCE = 4
+"""How many times the gradients a run takes at most after which there were draws enough, but its
+verdict had something against them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,7 +177,7 @@ def sample(
 def _followed(question, plan, x, rule, clock, keep, save, report, callback) -> Posterior:
     """The posterior when the run has come to its end."""
     view, result, interrupted = None, None, False
-    doubted, due = 0, DOUBT
+    doubted, due, most = 0, DOUBT, math.inf
     try:
         for state in run(plan, x, save.found):
             view, result = View(question, plan, state, rule, clock, keep), None
@@ -191,6 +196,9 @@ def _followed(question, plan, x, rule, clock, keep, save, report, callback) -> P
             if rule.enough(state):
                 result = view.posterior()
                 if rule.thin is not None or not _contradicted(result):
+                    break
+                most = min(most, max(PATIENCE * view.gradients, 2 * DOUBT))
+                if view.gradients >= most:
                     break
     except KeyboardInterrupt:
         if view is None:

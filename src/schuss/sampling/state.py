@@ -142,6 +142,7 @@ class RunState(NamedTuple):
     settled: int = 1  # the first block after the last large change
     steady: int = 0  # windows in a row without one, ε included
     thin: int = 1  # transitions to a row of the blocks since then
+    transitions: int | np.ndarray = 0  # of each chain since then
     moments: Moments | None = None  # where they are wanted
     steps: int = 16  # of the next window
     frozen: bool = False
@@ -153,6 +154,12 @@ class RunState(NamedTuple):
     def settled_blocks(self) -> tuple[Block, ...]:
         """Those whose draws count."""
         return self.blocks[self.settled :]
+
+    def unsettled(self) -> "RunState":
+        """After a large change: none of the draws so far count."""
+        return self._replace(
+            settled=len(self.blocks), mixing=Mixing(), moments=None, thin=1, transitions=0
+        )
 
     @property
     def phase(self) -> str:
@@ -200,20 +207,20 @@ def _tail(values: np.ndarray, columns: np.ndarray | slice) -> tuple[int, ...]:
     return values[0, 0, columns].shape if values.ndim == 3 else ()
 
 
-def thinned(block: Block, every: int) -> Block:
-    """Every so many-th draw of each chain."""
+def thinned(block: Block, every: int, before: int | np.ndarray = 0) -> Block:
+    """Every so many-th draw of each chain, counted from the first of as many `before` them."""
     if every == 1:
         return block
-    rows = slice(every - 1, None, every)
-    return Block(
-        block.x[rows],
-        block.energy[rows],
-        block.grad[rows],
-        block.error[rows],
-        block.acceptance[rows],
-        block.counts // every,
-        block.frozen,
+    t = np.arange(len(block.energy))[:, None]
+    kept = (t < block.counts) & ((before + t + 1) % every == 0)
+    counts = kept.sum(axis=0)
+    at = np.argsort(~kept, axis=0, kind="stable")
+    at = np.take_along_axis(
+        at, np.minimum(np.arange(counts.max())[:, None], np.maximum(counts - 1, 0)), axis=0
     )
+    each = np.arange(len(counts))
+    kept_ones = {name: getattr(block, name)[at, each] for name in FIELDS}
+    return block._replace(**kept_ones, counts=counts)
 
 
 def sealed(value):

@@ -41,3 +41,14 @@ def endless(means: np.ndarray) -> bool:
     half = len(means) // 2
     falling = len(means) >= MOST and np.all(np.diff(means) < 0)
     return bool(falling and means[half] - means[-1] > means[0] - means[half])
+
+
+def strayed(means: np.ndarray, spread: float) -> int:
+    """How many of the first blocks there were before the last chain came down from far away.
+
+    From mean energies (blocks, chains): no later one is above that of the second half by twice the
+    `spread` of single energies, which doesn't happen by chance.
+    """
+    level = means[len(means) // 2 :].mean() + 2 * spread
+    arrived = np.logical_or.accumulate(means <= level, axis=0).all(axis=1)
+    return int(np.argmax(arrived)) if arrived.any() else len(means) // 2
