@@ -83,9 +83,17 @@ def test_blocks_are_left_out_until_the_last_chain_has_come_down():
     assert burn_in.strayed(np.zeros((1, 2)), 0.0) == 0
 
 
-def test_where_a_chain_never_comes_down_the_first_half_is_left_out():
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_chains_may_come_from_below(sign):
+    """As those that begin at a mode do."""
+    means = np.zeros((40, 2))
+    means[:5, 1] = 50.0 * sign
+    assert burn_in.strayed(means, 1.0) == 5
+
+
+def test_where_a_chain_never_comes_nothing_is_left_out():
     means = np.stack([np.zeros(40), np.full(40, 100.0)], axis=1)
-    assert burn_in.strayed(means, 1.0) == 20
+    assert burn_in.strayed(means, 1.0) == 0
 
 
 def test_draws_hardly_ever_begin_far_away():

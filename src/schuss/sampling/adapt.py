@@ -35,6 +35,9 @@ from schuss.tuning.local_mass import log_mass
 FIRST, GROWTH, LONGEST = 16, 1.4, 1024
 """Steps of the first window, the factor by which windows grow, and the steps of the longest."""
 
+MAX_NUMBERS = 4_000_000
+"""Coordinates of all positions of a window, beyond which it grows no longer."""
+
 ACCEPTANCE = 0.85
 """Of first tries, to which ε is tuned."""
 
@@ -69,7 +72,8 @@ NEGLIGIBLE = 1e-3
 
 def adapt(state: RunState, seed: int) -> RunState:
     """The parameters of the next window."""
-    longer = min(int(state.steps * GROWTH), LONGEST)
+    longest = np.clip(MAX_NUMBERS // state.chains.x.size, 4 * FIRST, LONGEST)
+    longer = min(int(state.steps * GROWTH), int(longest))
     if state.frozen:
         return state._replace(steps=longer)
     if state.steady >= STEADY and state.mixing.ess >= ENOUGH_TO_FREEZE:
@@ -187,7 +191,7 @@ def _restarted(state: RunState, seed: int) -> RunState:
 
 
 def _without_strays(state: RunState) -> RunState:
-    """Without the blocks in which a chain still came down from far away."""
+    """Without the blocks before the last chain came to where all are later."""
     blocks = state.settled_blocks
     if len(blocks) < 2:
         return state

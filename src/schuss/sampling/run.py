@@ -166,6 +166,8 @@ def _moments(so_far: Moments | None, block: Block) -> Moments:
 def _halved(state: RunState, max_rows: int) -> RunState:
     """With every second draw where there are more than twice as many as are kept."""
     early, blocks, thin = state.blocks[: state.settled], state.settled_blocks, state.thin
+    if state.frozen:  # nothing is fitted any more
+        early = early[:1]
     while rows(early) > 2 * max_rows:
         early = _every_second(early)
     while rows(blocks) > 2 * max_rows:

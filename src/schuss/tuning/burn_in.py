@@ -44,11 +44,11 @@ def endless(means: np.ndarray) -> bool:
 
 
 def strayed(means: np.ndarray, spread: float) -> int:
-    """How many of the first blocks there were before the last chain came down from far away.
+    """How many of the first blocks there were before the last chain came to where all are later.
 
-    From mean energies (blocks, chains): no later one is above that of the second half by twice the
-    `spread` of single energies, which doesn't happen by chance.
+    From mean energies (blocks, chains): a chain has come there once one is as close to the mean of
+    the second half as twice the `spread` of single energies. None where a chain never has.
     """
-    level = means[len(means) // 2 :].mean() + 2 * spread
-    arrived = np.logical_or.accumulate(means <= level, axis=0).all(axis=1)
-    return int(np.argmax(arrived)) if arrived.any() else len(means) // 2
+    away = np.abs(means - means[len(means) // 2 :].mean())
+    arrived = np.logical_or.accumulate(away <= 2 * spread, axis=0).all(axis=1)
+    return int(np.argmax(arrived))
