@@ -110,14 +110,6 @@ def test_precision_stays(name):
         assert engine.to_numpy(moved).dtype == np.float32
 
 
-@pytest.mark.parametrize("frame", [FRAME, PADDED, Diagonal(SCALE)])
-def test_scores_undo_the_pull(frame):
-    pulled = frame.pull(np, Z, PULLED)
-    np.testing.assert_allclose(metric.score(frame, pulled), PULLED, rtol=1e-12)
-    stacked = np.stack([pulled, 2 * pulled])
-    np.testing.assert_allclose(metric.score(frame, stacked)[1], 2 * PULLED, rtol=1e-12)
-
-
 @pytest.mark.parametrize("frame", [FRAME, PADDED])
 def test_log_scale_is_that_of_the_volume(frame):
     assert metric.log_scale(frame) == pytest.approx(np.linalg.slogdet(MATRIX)[1] / DIM)

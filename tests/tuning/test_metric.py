@@ -151,28 +151,6 @@ def test_few_effective_draws_are_trusted_little():
     assert misfits == sorted(misfits)
 
 
-def test_kinship_is_by_the_direction_that_has_become_narrower():
-    """λ⁻³ with λ the largest generalised eigenvalue of the two covariances, by SciPy."""
-    rng = np.random.default_rng(6)
-    frames = []
-    for _ in range(2):
-        vectors = np.linalg.qr(rng.standard_normal((5, 5)))[0][:, :2]
-        frames.append(LowRank(rng.uniform(0.5, 1, 5), vectors, rng.uniform(-0.5, 0.5, 2)))
-    for before, now in (frames, frames[::-1]):
-        a, b = (part.forward(np, np.eye(5)) for part in (before, now))
-        widest = scipy.linalg.eigh(a.T @ a, b.T @ b, eigvals_only=True)[-1]
-        assert widest > 1
-        assert metric.kinship(before, now) == pytest.approx(widest**-3, rel=1e-9)
-
-
-def test_kinship_of_scales():
-    """A metric that has only become wider makes no step longer: its errors count in full."""
-    before, now = Diagonal(np.array([1.0, 2.0])), Diagonal(np.array([3.0, 2.0]))
-    assert metric.kinship(before, now) == 1
-    assert metric.kinship(now, before) == pytest.approx(3.0**-6)
-    assert metric.kinship(Diagonal(np.full(2, 1e9)), before) == metric.LEAST_KINSHIP
-
-
 def test_leading_directions_of_many_dimensions():
     """What is left of a covariance with two wide and two narrow directions, from few draws.
 

@@ -126,32 +126,6 @@ def stacked(stack: Callable, rows: list) -> Record:
     return Record(*(type(part[0])(*map(stack, zip(*part, strict=True))) for part in parts))
 
 
-class Bare(NamedTuple):
-    """A state in the coordinates of its kernel, as it is."""
-
-    x: Any
-    energy: Any
-    g: Any
-
-
-class Outcome(NamedTuple):
-    """What a step led to, apart from weights."""
-
-    energy_error: Any
-    acceptance: Any
-    complete: Any
-
-
-def bare(xp, job: Job, state, info: Info) -> Record:
-    """Position, energy and gradient, without a change of coordinates for each state."""
-    return Record(Bare(state.x, state.energy, state.g), Outcome(*info[1:]))
-
-
-def held(xp, job: Job, state, info: Info) -> Record:
-    """What a thinned kernel holds, likewise."""
-    return Record(state.held, Outcome(*info[1:]))
-
-
 def tempered(grad_fn: Callable, temperature) -> Callable:
     """E/T and ∇E/T."""
     if temperature is None:

@@ -30,9 +30,6 @@ DENSEST = 200
 MAX_ROWS = 512
 """Draws that show the leading directions beyond it."""
 
-LEAST_KINSHIP = 1e-9
-"""So that after any number of changes there is something left to compare."""
-
 
 def scales(x: np.ndarray, g: np.ndarray) -> np.ndarray:
     """(var x/var g)^¼ of draws (n, …, dim), one where it can't be told.
@@ -50,11 +47,6 @@ def scales(x: np.ndarray, g: np.ndarray) -> np.ndarray:
 def scales_by_chain(x: np.ndarray, g: np.ndarray) -> np.ndarray:
     """The geometric mean over chains of each one's own scales, from (draws, chains, dim)."""
     return np.exp(np.mean(np.log(scales(x, g)), axis=0))
-
-
-def foreseen(dim: int) -> bool:
-    """Whether all metrics of this dimension have one form."""
-    return dim <= SMALL or dim > DENSEST
 
 
 def unit(dim: int) -> Metric:
@@ -119,33 +111,12 @@ def in_loops(frame: Metric) -> Diagonal | LowRank | Dense:
     return Dense(transposed, np.ascontiguousarray(transposed.T))
 
 
-def score(frame: Metric, g: np.ndarray) -> np.ndarray:
-    """The gradient in x from that in z: `pull` undone, on the last axis."""
-    if isinstance(frame, LowRank):
-        shrink = 1 / (1 + frame.stretch) - 1
-        g = g + ((g @ frame.vectors) * shrink) @ frame.vectors.T
-    return g / frame.scale
-
-
 def log_scale(frame: Metric) -> float:
     """The mean of log √(eigenvalues): how much longer a unit step in z is in x."""
     total = np.sum(np.log(frame.scale))
     if isinstance(frame, LowRank):
         total += np.sum(np.log1p(frame.stretch))
     return float(total / len(frame.scale))
-
-
-def kinship(before: Metric, now: Metric) -> float:
-    """What the errors of steps in another metric tell of those in this one, between 0 and 1.
-
-    Along some direction the other metric is the wider one, by a factor λ of variances. Steps were
-    √λ as long there as they would be now, and ΔW² ∝ ε⁶: errors may have been λ³ as large.
-    """
-    if isinstance(before, LowRank) or isinstance(now, LowRank):
-        wider = np.linalg.norm(now.inverse(np, before.forward(np, np.eye(len(now.scale)))), 2)
-    else:
-        wider = np.max(before.scale / now.scale)
-    return float(np.clip(wider**-6, LEAST_KINSHIP, 1))
 
 
 def rank(frame: Metric) -> int:

@@ -13,9 +13,6 @@ STEEPEST, LESS, LEAST_TRIES = 0.1, 0.95, 500
 """The share of tries from the steepest slopes, how much less often they are accepted than others
 where steps are too long there, and the number of tries to judge by."""
 
-MUCH_LESS = 0.8
-"""The same for long steps: on a Gaussian .93 as many are accepted on steep slopes."""
-
 KNEE = 1.7
 """The least distance of the knee from the median of log|g|, in units of 1/√d; on a Gaussian log|g|
 has the standard deviation 1/√2d."""
