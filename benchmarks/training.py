@@ -3,17 +3,19 @@
 Digits and 10,000 images of MNIST (with --data); four nets, three learning rates, two samplers,
 three seeds. Each is trained with `energy_scale="auto"`, where the loss bounds the slope, and at
 five fixed scales without that (one seed). All runs are alike but for that: 500 iterations of 20
-steps, Adam. A run is {data, net, sampler, lr, rule, seed}, `rule` being "auto" or a scale, with
+steps, Adam. A run is {data, net, sampler, lr, rule, seed, device}, `rule` being "auto" or a scale,
+with
 
     rollbacks       how often it went back to an earlier state; gave_up: whether it ended so
     distance        of the buffer's chains to test images: Fréchet, features of a classifier
     from_noise      of chains from noise with the average net, as many steps as in 15 iterations
     gradients       of the sampler for each chain; seconds: of training
 
-and a row of the table {data, net, sampler, lr, seed, rollbacks, distance, best fixed distance,
-gradients}. All runs take about 5 hours of one core; those of seed 0 come first, digits before
-MNIST. A run that is stopped goes on with those that are missing. --minutes ends it, --only takes
-runs whose key has all of these words.
+and a row of the table {data, net, sampler, lr, seed, device, rollbacks, distance, best fixed
+distance, gradients}. All runs take about 5 hours of one core; those of seed 0 come first. A run
+that is stopped goes on with those that are missing. --minutes ends it, --only takes runs whose key
+has all of these words. Several processes share the work by --part 0/4 --out part0.json, …, and
+--join takes the rows of such files over.
 """
 
 import argparse
@@ -37,7 +39,7 @@ from schuss.ebm.recipes import Classifier
 from schuss.ebm.ruler import make_ruler
 
 RESULTS = pathlib.Path(__file__).parent / "results" / "training.json"
-KEYS = ("data", "net", "sampler", "lr", "rule", "seed")
+KEYS = ("data", "net", "sampler", "lr", "rule", "seed", "device")
 ITERATIONS, STEPS, BUFFER, MEASURED = 500, 20, 600, 297
 RATES = (1e-4, 1e-3, 3e-3)
 SCALES = (1e2, 3e2, 1e3, 3e3, 1e4)
@@ -89,19 +91,20 @@ def samplers(data, dim):
 def trained(images, ruler, row):
     """The row of a run with what came of it."""
     torch.manual_seed(row["seed"])
-    channels, size, _ = images.shape
-    x = scaled(images.train)
+    device, (channels, size, _) = row["device"], images.shape
+    x = scaled(images.train, device)
     trainer = ebm.Trainer(
-        NETS[row["net"]](channels, size),
+        NETS[row["net"]](channels, size).to(device),
         x,
         sampler=samplers(row["data"], x[0].numel())[row["sampler"]],
         steps=STEPS,
-        buffer=ebm.ReplayBuffer(BUFFER, images.shape, reinit=0.02, seed=row["seed"]),
+        buffer=ebm.ReplayBuffer(BUFFER, images.shape, reinit=0.02, seed=row["seed"], device=device),
         batch=BATCH[row["data"]],
         lr=row["lr"],
         iterations=ITERATIONS,
         energy_scale=row["rule"],
         ema=0.99,
+        compile=False,
         seed=row["seed"],
     )
     begun, error = time.process_time(), None
@@ -149,25 +152,26 @@ def table(rows):
 
 def setting(row):
     """What runs are compared within."""
-    return tuple(row[name] for name in ("data", "net", "sampler", "lr"))
+    return tuple(row[name] for name in ("data", "net", "sampler", "lr", "device"))
 
 
-def wanted():
+def wanted(device):
     """All runs in their order."""
     return [
-        {"data": data, "net": net, "sampler": sampler, "lr": lr, "rule": rule, "seed": seed}
+        dict(zip(KEYS, (data, net, sampler, lr, rule, seed, device), strict=True))
         for seed in SEEDS
+        for rules in ((("auto",), SCALES) if seed == 0 else (("auto",),))
         for data in BATCH
         for sampler in ("ESH", "ULA")
         for net in NETS
         for lr in RATES
-        for rule in (("auto", *SCALES) if seed == 0 else ("auto",))
+        for rule in rules
     ]
 
 
-def loaded(path):
+def loaded(path, digits, device):
     """The images, and a ruler for each."""
-    images = {"digits": sets.digits()}
+    images = {"digits": sets.digits(digits)}
     if path is not None:
         mnist = sets.mnist(path)
         few = {key: getattr(mnist, key)[:10_000] for key in ("train", "train_labels")}
@@ -177,7 +181,7 @@ def loaded(path):
     with tempfile.TemporaryDirectory() as folder:
         for name, found in images.items():
             place = pathlib.Path(folder) / name
-            rulers[name] = make_ruler(found, place, RULER[name], sizes=(MEASURED,))
+            rulers[name] = make_ruler(found, place, RULER[name], sizes=(MEASURED,), device=device)
             print(name, rulers[name].marks, flush=True)
     return images, rulers
 
@@ -188,23 +192,39 @@ def main():
     parser.add_argument("--data", type=pathlib.Path)
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--part", default="0/1")
+    parser.add_argument("--out", type=pathlib.Path, default=RESULTS)
+    parser.add_argument("--join", type=pathlib.Path, nargs="*")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--digits", type=pathlib.Path, help="where scikit-learn isn't there")
     given = parser.parse_args()
+    if given.join is not None:
+        rows = Rows(RESULTS, KEYS, table)
+        for path in given.join:
+            for row in Rows(path, KEYS, table).found.values():
+                rows.add(row)
+        return
     torch.set_num_threads(1)
     logging.getLogger("schuss.ebm").setLevel(logging.ERROR)
     late, rows = until(given.minutes), Rows(RESULTS, KEYS, table)
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    images, rulers = loaded(given.data)
-    for row in wanted():
-        words = {str(value) for value in row.values()}
-        here = row["data"] in images and row["sampler"] in samplers(row["data"], 1)
-        if not here or rows.key(row) in rows.found or not words.issuperset(given.only):
-            continue
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    images, rulers = loaded(given.data, given.digits, given.device)
+    missing = [
+        row
+        for row in wanted(given.device)
+        if row["data"] in images
+        and rows.key(row) not in rows.found
+        and {str(value) for value in row.values()}.issuperset(given.only)
+    ]
+    part, parts = map(int, given.part.split("/"))
+    rows = Rows(given.out, KEYS, table)
+    for row in missing[part::parts]:
         if late():
             break
+        if rows.key(row) in rows.found:
+            continue
         found = trained(images[row["data"]], rulers[row["data"]], row)
-        found |= {"commit": commit, "machine": machine()}
+        found |= {"commit": head.stdout.strip(), "machine": machine(given.device)}
         rows.add(rounded(found, 4))
         print(rounded({k: v for k, v in found.items() if k != "machine"}, 4), flush=True)
 
