@@ -1,4 +1,4 @@
-"""docs/energy-models.md: its files, its Python and its commands work as they stand, made shorter."""
+"""docs/energy-models.md: its files, its Python and its commands work, made shorter."""
 
 import pathlib
 import re

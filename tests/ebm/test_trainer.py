@@ -188,21 +188,22 @@ def test_images_in_either_precision(precision):
 
 
 @pytest.mark.parametrize(
-    ("sampler", "length"),
+    ("sampler", "length", "turn"),
     [
-        (schuss.ESH(0.2), 2),
-        (schuss.ESH(0.2, kappa=1.0), 1),
-        (schuss.ULA(0.1), math.sqrt(2)),
-        (schuss.HMC(0.1, 2), math.sqrt(2)),
+        (schuss.ESH(0.2), 2, 0.1),
+        (schuss.ESH(0.2, kappa=1.0), 1, 0.1),
+        (schuss.HMC(0.1, 2), math.sqrt(2), 0.1),
+        (schuss.ULA(0.1), math.sqrt(2), 2 / 3),
+        (schuss.MALA(0.1), math.sqrt(2), 2 / 3),
     ],
 )
-def test_the_scale_is_chosen_by_the_turn_of_a_step(sampler, length):
-    """ε scale |w| / length = 0.1 for an energy w·x, whatever the sampler."""
+def test_the_scale_is_chosen_by_the_turn_of_a_step(sampler, length, turn):
+    """ε scale |w| / length is the turn for an energy w·x."""
     net = nn.Linear(2, 1)
     run = trainer(net, sampler=sampler, energy_scale="auto")
     slope = float(net.weight.detach().norm())
-    assert run.energy_scale == pytest.approx(0.1 * length / (sampler.step_size * slope), rel=1e-5)
-    assert run.fit(1).delta[0] == pytest.approx(0.1, rel=1e-5)
+    assert run.energy_scale == pytest.approx(turn * length / (sampler.step_size * slope), rel=1e-5)
+    assert run.fit(1).delta[0] == pytest.approx(turn, rel=1e-5)
 
 
 class Slope(nn.Module):

@@ -7,11 +7,12 @@ import numpy as np
 import torch
 
 from schuss.ebm.history import History
+from schuss.ebm.scale import LIMIT
 
 LAST = 0.2
 """Share of the iterations, the last ones, that are judged."""
 
-MOST_GAP, MOST_TURN, MOST_FROZEN = 1.0, 1.0, 0.01
+MOST_GAP, MOST_EXCESS, MOST_FROZEN = 1.0, 0.7, 0.01
 MOST_DRIFT, LEAST_SPREAD, MOST_KEPT = 3.0, 0.7, 0.95
 CHAINS, CALLS, ROUNDS = 100, 5, 15
 """Chains that are judged, calls of the sampler that they go on for, and those from noise."""
@@ -60,8 +61,17 @@ def kept(before: torch.Tensor, after: torch.Tensor) -> float:
     return float((a * b).sum() / (a.square().sum() * b.square().sum()).sqrt().clamp(min=1e-300))
 
 
-def judge(history: History, samples: Samples, energies: dict[str, Any], scale: float) -> Judgement:
-    """Judge a run; `energies` of each of the samples, (n,), are in units of the network."""
+def judge(
+    history: History,
+    samples: Samples,
+    energies: dict[str, Any],
+    scale: float,
+    limit: float = LIMIT,
+) -> Judgement:
+    """Judge a run; `energies` of each of the samples, (n,), are in units of the network.
+
+    `limit` is that of a step's turn, as in scale.py.
+    """
     last = slice(len(history) - max(1, round(LAST * len(history))), None)
     dim = samples.data[0].numel()
     numbers: dict[str, float] = {
@@ -97,7 +107,7 @@ def judge(history: History, samples: Samples, energies: dict[str, Any], scale: f
                 "train longer, or with a larger batch",
             )
         )
-    if turn > MOST_TURN:
+    if turn > limit + MOST_EXCESS:
         reasons.append(
             Reason(
                 "steep slopes",

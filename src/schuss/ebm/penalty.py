@@ -1,11 +1,11 @@
 """A gradient penalty that keeps the slope of a network where its sampler can follow it.
 
-    weight · D/(c · scale) · mean max(0, δ − 0.3)²        δ = c |∇(scale · f)|
+    weight · D/(c · scale) · mean max(0, δ − δ₀)²        δ = c |∇(scale · f)|
 
-over data and negatives, where δ is the turn of a sampler's step (scale.py), c = ε/κ or ε/√d, and D
-the distance from where chains start to the data. Along it an energy with turns δ falls by at most
-δ D/c, so that the loss's least value over δ lies at or below 0.3 + 1/(2 weight), for every net,
-sampler and scale.
+over data and negatives, where δ is the turn of a sampler's step and δ₀ its limit (scale.py), c =
+ε/κ or ε/√d, and D the distance from where chains start to the data. Along it an energy with turns δ
+falls by at most δ D/c, so that the loss's least value over δ lies at or below δ₀ + 1/(2 weight),
+for every net, sampler and scale.
 
 The penalty acts on slopes that are too large alone, as in Petzka, Fischer and Lukovnikov (2018, On
 the regularization of Wasserstein GANs); the two-sided form is that of Gulrajani et al. (2017,
@@ -21,11 +21,8 @@ import torch
 
 from schuss.ebm.scale import Turn
 
-LIMIT = 0.3
-"""δ that costs nothing."""
-
 WEIGHT = 1.0
-"""Turns stay below 0.8."""
+"""Turns stay below their limit + 1/2."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +38,7 @@ class Penalty:
         gradients = torch.autograd.grad(energy, parts, create_graph=True)
         delta = torch.cat([scale * self.turn(g) for g in gradients])
         fall = self.distance / (self.turn.factor * scale)
-        return self.weight * fall * torch.relu(delta - LIMIT).square().mean()
+        return self.weight * fall * torch.relu(delta - self.turn.limit).square().mean()
 
 
 def explain(error: RuntimeError) -> None:

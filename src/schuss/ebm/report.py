@@ -38,7 +38,7 @@ def write_csv(path: pathlib.Path, history: History) -> None:
         draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def curves(history: History, scale: float) -> Figure:
+def curves(history: History, scale: float, limit: float) -> Figure:
     """Energies in units of the sampler, their gap, the turn of a step, the loss's gradient."""
     steps = np.arange(1, len(history) + 1)
     with style():
@@ -55,8 +55,8 @@ def curves(history: History, scale: float) -> Figure:
         second.axhline(0, color=FAINT, lw=0.7)
         second.set_title("energy of data − of negatives: around 0")
         third.plot(steps, history.delta, lw=0.8, color="#CC79A7")
-        third.axhline(0.3, color=FAINT, lw=0.7)
-        third.set_title("δ, turn of a sampler step: .05 to .5")
+        third.axhline(limit, color=FAINT, lw=0.7)
+        third.set_title("δ, turn of a sampler step: around or below the line")
         fourth.plot(steps, history.grad_norm, lw=0.8, color="#333333")
         fourth.set_yscale("log")
         fourth.set_title("norm of the loss's gradient")
@@ -110,6 +110,7 @@ def leave(
     *,
     history: History,
     scale: float,
+    limit: float,
     samples: Samples,
     limits: tuple[float, float],
     found: Judgement,
@@ -117,7 +118,7 @@ def leave(
 ) -> pathlib.Path:
     """Write everything; the page's path."""
     write_csv(folder / "history.csv", history)
-    figures = {"curves": curves(history, scale)}
+    figures = {"curves": curves(history, scale, limit)}
     shown = pictured(samples, limits)
     if shown is not None:
         figures["samples"] = shown

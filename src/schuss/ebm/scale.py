@@ -4,9 +4,12 @@ The sampler sees scale · f, where f is what the network returns. Its step turns
 
     δ = ε |∇(scale · f)| / κ     (ESH)        δ = ε |∇(scale · f)| / √d     (the others),
 
-the length of a kick over that of the velocity: 1 · κ, or that of a standard normal. For Langevin
-dynamics it is twice the ratio of the drift to the noise (Nijkamp et al. 2020, On the anatomy of
-MCMC-based maximum likelihood learning of energy-based models, balance the two).
+the length of a kick over that of the velocity: 1 · κ, or that of a standard normal.
+
+ESH keeps its velocity from step to step and is moved by small turns. Langevin dynamics has a new
+one in each step and is moved by its drift alone, which is δ/2 of the noise; at turns as small as
+those of ESH its chains lag behind (MNIST). At δ = 2 they are equal: Nijkamp et al. (2020, On the
+anatomy of MCMC-based maximum likelihood learning of energy-based models) balance the two.
 """
 
 import dataclasses
@@ -16,12 +19,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from schuss.algorithms import ESH, Algorithm
+from schuss.algorithms import ESH, MALA, ULA, Algorithm
 from schuss.arguments import positive
 from schuss.engines.modules import check_tensor
 
-TURN = 0.1
-"""δ with an untrained network, where samplers were seen to train well."""
+LIMIT, LANGEVIN_LIMIT = 0.3, 2.0
+"""δ beyond which the loss has a penalty."""
+
+FIRST = 1 / 3
+"""Of these, δ with an untrained network."""
 
 WIDTHS = 20
 """Steps across the data that are recommended where one would do."""
@@ -37,6 +43,7 @@ class Turn:
     factor: float
     metric: Any = None
     free: Any = None
+    limit: float = LIMIT
 
     @classmethod
     def of(cls, sampler: Algorithm, x: torch.Tensor, fixed=None) -> "Turn":
@@ -48,7 +55,8 @@ class Turn:
         length = (dim if kappa is None else kappa) if isinstance(sampler, ESH) else math.sqrt(dim)
         if metric is not None:
             metric = torch.as_tensor(np.asarray(metric), dtype=x.dtype, device=x.device).flatten()
-        return cls(float(np.mean(sampler.step_size)) / length, metric, free)
+        limit = LANGEVIN_LIMIT if isinstance(sampler, ULA | MALA) else LIMIT
+        return cls(float(np.mean(sampler.step_size)) / length, metric, free, limit)
 
     def distance(self, a: torch.Tensor, b: torch.Tensor) -> float:
         """Root mean square of the distance of a's positions from b's, in the metric."""
@@ -66,7 +74,7 @@ class Turn:
 
 
 def energy_scale(given: float | str, net, turn: Turn, x: torch.Tensor, *y) -> float:
-    """A number as it is; "auto" makes δ = 0.1 on average at x, given y if any."""
+    """A number as it is; "auto" makes δ a third of its limit on average at x, given y if any."""
     if given != "auto":
         positive("energy_scale", given)
         return float(given)
@@ -81,7 +89,7 @@ def energy_scale(given: float | str, net, turn: Turn, x: torch.Tensor, *y) -> fl
             "energy_scale='auto' found gradients of size "
             f"{float(g.flatten(1).norm(dim=1).mean()):g} at the start; pass a number"
         )
-    return TURN / size
+    return FIRST * turn.limit / size
 
 
 def check_step(sampler: Algorithm, x: torch.Tensor) -> None:
@@ -102,7 +110,7 @@ def check_step(sampler: Algorithm, x: torch.Tensor) -> None:
 def check_turn(turn: float, most: float, scale: float) -> None:
     """Refuse a scale at which the first steps of training turn by more than `most`."""
     if turn > most:
-        better = float(f"{scale * TURN / turn:.2g}")
+        better = float(f"{scale * FIRST * LIMIT / turn:.2g}")
         raise ValueError(
             f"energy_scale is too large for this net: a sampler step turns by δ = {turn:.3g} "
             f"in the first iteration; pass energy_scale={better:g} or 'auto'"

@@ -64,10 +64,11 @@ class Trainer:
         conditions y of a module that takes x and y), or a function of a number and a generator;
         both on the same device.
     sampler, steps, keep: how negatives are made; the sampler sees `energy_scale` · net. "auto"
-        takes the scale at which its step turns by δ = 0.1 before training (schuss.ebm.scale).
-    gradient_penalty: weight of the loss's penalty on slopes at which a step turns by more than 0.3
-        (schuss.ebm.penalty). None is 1 where the scale is "auto", and none where it is a number
-        and so energies have a unit of their own.
+        takes the scale at which its step turns by δ = 0.1 before training, or 0.7 where it is one
+        of Langevin dynamics (schuss.ebm.scale).
+    gradient_penalty: weight of the loss's penalty on slopes at which a step turns by more than
+        three times that (schuss.ebm.penalty). None is 1 where the scale is "auto", and none where
+        it is a number and so energies have a unit of their own.
     buffer: a `ReplayBuffer`, or None for fresh chains from `start` in every iteration.
     weighting: None, or "jarzynski" for fresh chains whose last states are weighted by
         E₀(x₀) − E(x_t) − (d−1)r_t (Eq. 9, exact at any step size); `reference` is E₀.
@@ -201,7 +202,7 @@ class Trainer:
         y = (labels,) if self.batches.conditional else ()
         shown = self.batches.laid_out(shown)
         scale.check_step(sampler, torch.cat((first, shown)))
-        turn = scale.Turn.of(sampler, first, fixed)
+        turn = self._turn = scale.Turn.of(sampler, first, fixed)
         with torch.autocast(device.type, inside, enabled=inside is not None):
             found = scale.energy_scale(energy_scale, self._still.update(), turn, first, *y)
         self._rescale(found)
@@ -647,7 +648,7 @@ class Trainer:
         }
         energies = {name: e.reshape(-1).double().cpu().numpy() for name, e in energies.items()}
         samples = Samples(**{name: None if x is None else x.cpu() for name, x in parts.items()})
-        return judge(self.history, samples, energies, self.energy_scale), samples
+        return judge(self.history, samples, energies, self.energy_scale, self._turn.limit), samples
 
     def report(self, folder: str | pathlib.Path | None = None) -> Judgement | None:
         """Judge the run and write history.csv, curves, samples, settings and report.html.
@@ -667,6 +668,7 @@ class Trainer:
             folder,
             history=self.history,
             scale=self.energy_scale,
+            limit=self._turn.limit,
             samples=samples,
             limits=limits,
             found=found,

@@ -15,7 +15,8 @@ PAUSE = 15.0
 
 LEGEND = (
     "E₊, E₋ energies of data and of negatives, which should stay together · δ turn of a sampler "
-    "step, .05 to .5 · |∇| of the loss · ΔH energy error of the sampler · frozen chains"
+    "step, .05 to .5 (Langevin .3 to 2) · |∇| of the loss · ΔH energy error of the sampler · "
+    "frozen chains"
 )
 """What the numbers of a line are."""
 
