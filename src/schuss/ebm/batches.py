@@ -116,11 +116,34 @@ class Batches:
 
     def draw(self, iteration: int, attempt: int) -> Batch:
         """The batch of an iteration; nothing here waits for the device."""
-        parts = [self._stream(stream, iteration, attempt) for stream in range(self.streams)]
-        if len(parts) == 1:
-            return parts[0]
-        columns = zip(*parts, strict=True)
-        return Batch(*(None if column[0] is None else torch.cat(column) for column in columns))
+        return _joined([self._stream(k, iteration, attempt) for k in range(self.streams)])
+
+    def noisy(self, iteration: int, attempt: int, noise: float) -> Batch:
+        """The same where the negatives are the data with normal noise of this sd."""
+        return _joined([self._noisy(noise, k, iteration, attempt) for k in range(self.streams)])
+
+    def _noisy(self, noise: float, stream: int, iteration: int, attempt: int) -> Batch:
+        n, place = self.batch // self.streams, (self.seed, self.number(stream), iteration, attempt)
+        source = generator(self.device, *place, 1)
+        x, labels = self.examples.draw(n, source)
+        z = torch.randn(x.shape, generator=source, dtype=x.dtype, device=x.device)
+        unknown = torch.full((n,), math.nan, dtype=self.dtype, device=self.device)
+        y = labels if self.conditional else None
+        x, z = self.laid_out(x), self.laid_out(z)
+        return Batch(x, labels, x + noise * z, None, unknown, unknown, unknown.isinf(), y)
+
+    def refill(self, noise: float) -> None:
+        """Let buffers that no chain was drawn from begin at data with normal noise of this sd."""
+        for stream, buffer in enumerate(self.buffers):
+            if buffer.draws:
+                continue
+            source = generator(self.device, self.seed, self.number(stream), 0, 0, 6)
+            x, labels = self.examples.draw(buffer.size, source, noisy=False)
+            z = torch.randn(x.shape, generator=source, dtype=x.dtype, device=x.device)
+            moved = x + noise * z
+            buffer.x.copy_(moved.clamp(buffer.lower, buffer.upper) if buffer.boxed else moved)
+            if buffer.y is not None:
+                buffer.y.copy_(labels)
 
     def _stream(self, stream: int, iteration: int, attempt: int) -> Batch:
         n, place = self.batch // self.streams, (self.seed, self.number(stream), iteration, attempt)
@@ -150,6 +173,14 @@ class Batches:
         """In the network's precision, and images on a GPU with their channels last."""
         x = x.to(self.dtype)
         return x.contiguous(memory_format=torch.channels_last) if self.channels_last else x
+
+
+def _joined(parts: list[Batch]) -> Batch:
+    """The batches of all streams as one."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = zip(*parts, strict=True)
+    return Batch(*(None if column[0] is None else torch.cat(column) for column in columns))
 
 
 def _check_weighting(drawer: Drawer) -> None:

@@ -36,11 +36,16 @@ class Objective(nn.Module):
         self.net, self.regularise, self.joint_weight = net, regularise, joint_weight
         self.penalty, self.precision = penalty, precision
 
-    def forward(self, x, y, negatives, weights, scale: float, conditions=None):
+    def forward(
+        self, x, y, negatives, weights, scale: float, conditions=None, noise: float | None = None
+    ):
         """The outcome for a batch; `weights` of the negatives are normalised, or None.
 
-        y are classes, or conditions of the data where the negatives have `conditions` too.
+        y are classes, or conditions of the data where the negatives have `conditions` too. Where
+        negatives are data with `noise`, it is that of denoising score matching.
         """
+        if noise is not None:
+            return self._matched(x, negatives, scale, conditions, noise)
         if self.penalty is not None:
             x, negatives = x.detach().requires_grad_(), negatives.detach().requires_grad_()
         unit, share = 1.0, 1.0
@@ -66,3 +71,20 @@ class Objective(nn.Module):
         data, negative = data.detach(), negative.detach()
         mean = negative.mean() if weights is None else (weights * negative).sum()
         return Outcome(loss, data.mean(), mean, accuracy.detach())
+
+    def _matched(self, x, noisy, scale, y, noise) -> Outcome:
+        """Denoising score matching: σ∇E(x + σz) against z, for E the scale times the network.
+
+        ½ |σ∇E(x + σz) − z|²/d is least in the mean where e^(−E) is the density of x + σz (Vincent
+        2011, A connection between score matching and denoising autoencoders).
+        """
+        noisy = noisy.detach().requires_grad_()
+        with torch.autocast(x.device.type, self.precision, enabled=self.precision is not None):
+            given = () if y is None else (torch.cat((y, y)),)
+            energy = per_chain(self.net(torch.cat((x, noisy)), *given), 2 * len(x)).to(x.dtype)
+            data, moved = energy.split((len(x), len(x)))
+            (g,) = torch.autograd.grad(moved.sum(), noisy, create_graph=True)
+        z = (noisy - x).detach() / noise
+        loss = (noise * scale * g - z).square().mean() / 2
+        nothing = torch.full_like(loss.detach(), float("nan"))
+        return Outcome(loss, data.detach().mean(), moved.detach().mean(), nothing)

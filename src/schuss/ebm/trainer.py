@@ -74,6 +74,9 @@ class Trainer:
         E₀(x₀) − E(x_t) − (d−1)r_t (Eq. 9, exact at any step size); `reference` is E₀.
     fixed: a mask of the shape of a position; where it is True negatives are equal to data, and the
         net learns the density of the other coordinates given these.
+    warm_start, warm_noise: so many iterations by denoising score matching first, which needs no
+        sampler and learns the density of data with normal noise of this sd; the buffer then begins
+        at such data.
     batch: data and negatives for each process and iteration.
     optimiser, lr, betas, momentum: "adam", "sgd" or a function of the parameters; lr_schedule:
         "constant", "tail" (falls to a tenth over the second half) or a function of the share done.
@@ -106,6 +109,8 @@ class Trainer:
         weighting: str | None = None,
         reference: Callable | None = None,
         fixed: Any = None,
+        warm_start: int = 0,
+        warm_noise: float = 0.1,
         batch: int = 250,
         optimiser: str | Callable = "adam",
         lr: float = 2e-4,
@@ -149,6 +154,11 @@ class Trainer:
         # Langevin dynamics with more drift than noise is how many people sample.
         wide = dataclasses.replace(limits, delta=math.inf)
         self.limits = limits if isinstance(sampler, ESH) else wide
+        self.warm_start = whole("warm_start", warm_start, 0)
+        positive_number("warm_noise", warm_noise)
+        self.warm_noise = float(warm_noise)
+        if warm_start and fixed is not None:
+            raise ValueError("warm_start doesn't go with fixed; leave one of them out")
         self.clip = math.inf if clip is None else clip
         self.lr_schedule = schedule(lr_schedule)
         self.folder = None if folder is None else pathlib.Path(folder)
@@ -238,6 +248,8 @@ class Trainer:
             "weighting": weighting,
             "reference": reference,
             "fixed": fixed,
+            "warm_start": warm_start,
+            "warm_noise": warm_noise,
             "batch": self.batches.batch * ranks.world(),
             "lr_schedule": "constant" if lr_schedule is None else lr_schedule,
             "data_noise": data_noise,
@@ -271,7 +283,7 @@ class Trainer:
         return History(
             **columns,
             images_per_second=self._speed,
-            gradients=len(self._rows) * self.batches.drawer.gradients,
+            gradients=max(0, len(self._rows) - self.warm_start) * self.batches.drawer.gradients,
             rollbacks=tuple(self.recovery.rollbacks),
         )
 
@@ -327,7 +339,11 @@ class Trainer:
     def _iterate(self) -> torch.Tensor:
         """One step of training; its statistics, still on the device."""
         self._still.update()
-        batch = self.batches.draw(self.iteration, self.recovery.attempt)
+        noise = self.warm_noise if self.iteration < self.warm_start else None
+        if self.warm_start and self.iteration == self.warm_start:
+            self.batches.refill(self.warm_noise)
+        place = self.iteration, self.recovery.attempt
+        batch = self.batches.draw(*place) if noise is None else self.batches.noisy(*place, noise)
         weights = None
         largest = batch.energy_error.new_full((), 1 / (len(batch.negatives) * ranks.world()))
         if batch.log_weights is not None:
@@ -341,6 +357,7 @@ class Trainer:
             weights,
             self.energy_scale,
             batch.conditions,
+            noise,
         )
         try:
             outcome.loss.backward()
