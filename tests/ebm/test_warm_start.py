@@ -115,7 +115,7 @@ def test_a_run_that_is_handed_over_goes_on_where_it_stopped(tmp_path):
 
 
 def test_the_buffer_begins_at_noisy_data():
-    run = trainer(warm_start=4, warm_noise=0.01)
+    run = trainer(warm_start=4, warm_noise=0.01, data_noise=0.0)
     run.fit(4)
     before = run.buffer.x.clone()
     run.batches.refill(0.01)

@@ -12,6 +12,7 @@ try:
     from schuss.ebm.networks import ConvEnergy, ResidualClassifier, StridedEnergy, ToyMLP
     from schuss.ebm.pictures import picture
     from schuss.ebm.trainer import Trainer
+    from schuss.ebm.uses import auroc, diversity, log_density_ratio, outliers
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
@@ -39,7 +40,11 @@ __all__ = [
     "StridedEnergy",
     "ToyMLP",
     "Trainer",
+    "auroc",
     "contrastive_loss",
+    "diversity",
     "load_weights",
+    "log_density_ratio",
+    "outliers",
     "picture",
 ]

@@ -138,7 +138,7 @@ class Batches:
             if buffer.draws:
                 continue
             source = generator(self.device, self.seed, self.number(stream), 0, 0, 6)
-            x, labels = self.examples.draw(buffer.size, source, noisy=False)
+            x, labels = self.examples.draw(buffer.size, source)
             z = torch.randn(x.shape, generator=source, dtype=x.dtype, device=x.device)
             moved = x + noise * z
             buffer.x.copy_(moved.clamp(buffer.lower, buffer.upper) if buffer.boxed else moved)

@@ -94,7 +94,14 @@ class Examples:
             return self.function(1000, torch.Generator(self.device).manual_seed(0))
         return self.x[:most]
 
-    def draw(self, n: int, source: torch.Generator, *, noisy: bool = True):
+    def distinct(self, most: int, source: torch.Generator):
+        """Different examples without noise and their labels, or None: as many as there are."""
+        if self.function is not None:
+            return self.function(most, source), None
+        rows = torch.randperm(len(self.x), generator=source, device=self.x.device)[:most]
+        return self.x[rows], None if self.labels is None else self.labels[rows]
+
+    def draw(self, n: int, source: torch.Generator):
         """A batch and its labels, or None; nothing here waits for the device."""
         labels = None
         if self.function is not None:
@@ -107,7 +114,7 @@ class Examples:
             mirrored = torch.rand(n, generator=source, device=x.device) < 0.5
             mirrored = mirrored.reshape(n, *(1 for _ in self.shape))
             x = torch.where(mirrored, x.flip(-1), x)
-        if self.noise and noisy:
+        if self.noise:
             noise = torch.randn(x.shape, generator=source, dtype=x.dtype, device=x.device)
             x = x + self.noise * noise
         return x, labels

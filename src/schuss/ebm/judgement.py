@@ -8,12 +8,13 @@ import torch
 
 from schuss.ebm.history import History
 from schuss.ebm.scale import LIMIT
+from schuss.ebm.uses import diversity
 
 LAST = 0.2
 """Share of the iterations, the last ones, that are judged."""
 
 MOST_GAP, MOST_EXCESS, MOST_FROZEN = 1.0, 0.7, 0.01
-MOST_DRIFT, LEAST_SPREAD, MOST_KEPT = 3.0, 0.7, 0.95
+MOST_DRIFT, LEAST_DIVERSITY, MOST_KEPT = 3.0, 0.7, 0.95
 CHAINS, CALLS, ROUNDS = 100, 5, 15
 """Chains that are judged, calls of the sampler that they go on for, and those from noise."""
 
@@ -49,12 +50,6 @@ class Samples(NamedTuple):
     noise: Any
 
 
-def spread(x: torch.Tensor) -> float:
-    """Root mean square distance of two different positions of x (n, *shape)."""
-    x = x.flatten(1).double()
-    return float((2 * x.var(dim=0, correction=1).sum()).sqrt())
-
-
 def kept(before: torch.Tensor, after: torch.Tensor) -> float:
     """Correlation of chains with themselves later, over what they don't have in common."""
     a, b = (x.flatten(1).double() - x.flatten(1).double().mean(0) for x in (before, after))
@@ -79,13 +74,13 @@ def judge(
         "turn of a step": float(np.nanmean(history.delta[last])),
         "frozen": float(history.frozen[last].mean()),
         "roll-backs": float(len(history.rollbacks)),
-        "spread of noise/data": spread(samples.noise) / spread(samples.data),
+        "diversity of noise": diversity(samples.noise, samples.data),
     }
     if samples.buffer is not None:
         wide = float(np.subtract(*np.percentile(energies["buffer"], [75, 25]))) / 1.349
         apart = float(np.median(energies["noise"]) - np.median(energies["buffer"]))
         numbers |= {
-            "spread of buffer/data": spread(samples.buffer) / spread(samples.data),
+            "diversity of the buffer": diversity(samples.buffer, samples.data),
             f"kept over {CALLS} calls": kept(samples.buffer, samples.after),
             "energy of noise − buffer, in sd": apart / max(wide, 1e-30),
         }
@@ -148,14 +143,13 @@ def judge(
                 else "train with a larger reinit of the buffer, or longer",
             )
         )
-    for name in ("buffer", "noise"):
-        ratio = numbers.get(f"spread of {name}/data", 1.0)
-        if ratio < LEAST_SPREAD:
-            whose = "the buffer's chains" if name == "buffer" else "samples from noise"
+    for name, whose in (("the buffer", "the buffer's chains"), ("noise", "samples from noise")):
+        ratio = numbers.get(f"diversity of {name}", 1.0)
+        if ratio < LEAST_DIVERSITY:
             reasons.append(
                 Reason(
                     "samples alike",
-                    f"{whose} differ from each other {ratio:.2f} times as much as data do",
+                    f"{whose} are {ratio:.2f} times as far from each other as data are",
                     "train with a larger buffer, a larger reinit or more data_noise",
                 )
             )

@@ -648,13 +648,13 @@ class Trainer:
             raise ValueError("a run without an iteration can't be judged; call fit first")
         device, drawer = self.parameters[0].device, self._sampling(self._drawing["fixed"])
         source = generator(device, self.seed, self.iteration, 0, 0, 5)
-        data, labels = self.batches.examples.draw(CHAINS, source, noisy=False)
+        data, labels = self.batches.examples.distinct(CHAINS, source)
         y = {"data": labels, "noise": labels} if self.batches.conditional else {}
         noise = self.from_noise(len(data), rounds=ROUNDS, seed=self.iteration, y=y.get("noise"))
         parts: dict[str, Any] = {"data": data, "noise": noise, "buffer": None, "after": None}
         if self.buffer is not None:
-            parts["buffer"] = after = self.batches.laid_out(self.buffer.x[:CHAINS])
-            y["buffer"] = None if self.buffer.y is None else self.buffer.y[:CHAINS]
+            parts["buffer"] = after = self.batches.laid_out(self.buffer.x[: len(data)])
+            y["buffer"] = None if self.buffer.y is None else self.buffer.y[: len(data)]
             for number in range(CALLS):
                 after = drawer(after, key(self.seed, self.iteration, number), y["buffer"]).x
             parts["after"] = after
