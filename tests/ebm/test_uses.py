@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from scipy import stats
+from seeds import shifted
 from torch import nn
 
 from schuss import ebm
@@ -83,3 +85,21 @@ def test_a_net_of_ones_own_is_left_alone():
     net = small_net()
     ebm.outliers(net, torch.randn(3, 2), torch.randn(3, 2))
     assert all(p.requires_grad for p in net.parameters())
+
+
+@pytest.mark.statistics
+def test_bits_per_dimension():
+    """A normal density that the box truncates, by its distribution function; 5 standard errors."""
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return x.square().sum((1, 2, 3)) / 4
+
+    normal, scale, dim = stats.norm(scale=0.4), 2 / 0.4**2, 4
+    log_z = dim * (np.log(normal.cdf(1) - normal.cdf(-1)) + np.log(0.4 * np.sqrt(2 * np.pi)))
+    x = torch.as_tensor(normal.rvs((500, 1, 2, 2), random_state=0)).clamp(-1, 1)
+    options = {"particles": 128, "seed": shifted(0), "progress": False}
+    found = ebm.bits_per_dimension(Net(), x, energy_scale=scale, **options)
+    assert found.evidence.log_z == pytest.approx(log_z, abs=5 * found.evidence.error)
+    want = (scale * float(Net()(x).mean()) + log_z) / (dim * np.log(2))
+    assert found.value == pytest.approx(want, abs=5 * found.error) and found.error < 0.1

@@ -12,7 +12,13 @@ try:
     from schuss.ebm.networks import ConvEnergy, ResidualClassifier, StridedEnergy, ToyMLP
     from schuss.ebm.pictures import picture
     from schuss.ebm.trainer import Trainer
-    from schuss.ebm.uses import auroc, diversity, log_density_ratio, outliers
+    from schuss.ebm.uses import (
+        auroc,
+        bits_per_dimension,
+        diversity,
+        log_density_ratio,
+        outliers,
+    )
 except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
@@ -41,6 +47,7 @@ __all__ = [
     "ToyMLP",
     "Trainer",
     "auroc",
+    "bits_per_dimension",
     "contrastive_loss",
     "diversity",
     "load_weights",

@@ -1,5 +1,6 @@
 """What a trained energy is used for: ratios of densities, outliers, and how unlike samples are."""
 
+import dataclasses
 import pathlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -117,3 +118,53 @@ def _nearest(x: torch.Tensor) -> float:
     x = x.flatten(1).double()
     apart = torch.cdist(x, x).fill_diagonal_(float("inf"))
     return float(apart.min(dim=1).values.mean())
+
+
+class Bits(NamedTuple):
+    """−log₂ p of data for each coordinate, its standard error, and the evidence behind it."""
+
+    value: float
+    error: float
+    evidence: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class _Flat:
+    """scale · f of flat positions."""
+
+    net: Callable
+    scale: float
+    shape: tuple[int, ...]
+
+    def __call__(self, x):
+        return self.scale * per_chain(self.net(x.reshape(-1, *self.shape)), len(x))
+
+
+def bits_per_dimension(
+    net: Callable,
+    x: torch.Tensor,
+    *,
+    energy_scale: float = 1.0,
+    box: tuple[float, float] = (-1.0, 1.0),
+    **options: Any,
+) -> Bits:
+    """(scale · ⟨f(x)⟩ + log Z)/(d log 2), with log Z in the box by `schuss.evidence`.
+
+    x (n, *shape) are data with the noise of training, not seen in it: p is the density of those.
+    `options` are those of `schuss.evidence`, whose verdict says whether log Z can be trusted; where
+    it can't there is a `NotConverged` warning. Z is that of the box alone, outside of which no
+    sampler has been.
+    """
+    from schuss.evidence import Uniform, evidence
+
+    shape, dim = tuple(x.shape[1:]), x[0].numel()
+    found = evidence(
+        energy=_Flat(net, float(energy_scale), shape),
+        reference=Uniform(*box, dim=dim, support=True),
+        like=x,
+        **options,
+    )
+    values = energy_scale * energies(net, x).double()
+    error = float(np.hypot(found.error, float(values.std()) / len(x) ** 0.5))
+    unit = dim * float(np.log(2))
+    return Bits((float(values.mean()) + found.log_z) / unit, error / unit, found)
