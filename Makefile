@@ -28,7 +28,7 @@ ON_NEWER = $(MAKE) --no-print-directory VENV=.venv-newer PYTHON="$(or $(NEWER),f
 
 .PHONY: demo picture test test-newer test-oldest test-slow test-seeds suite newest versions \
 	environments newer-environment bench bench-posteriors bench-scales bench-evidence bench-loop \
-	bench-coverage lint clean
+	bench-coverage bench-training lint clean
 
 demo: $(VENV)/core
 	@$(ONE) $(BIN)/schuss demo --out out/demo.png
@@ -97,6 +97,9 @@ bench-evidence: $(VENV)/peers
 
 bench-loop: $(VENV)/dev
 	@$(ONE) $(BIN)/python benchmarks/loop.py run
+
+bench-training: $(VENV)/dev
+	@$(ONE) $(BIN)/python benchmarks/training.py
 
 bench-coverage: $(VENV)/dev
 	@$(ONE) $(BIN)/python benchmarks/coverage_at_stop.py

@@ -126,3 +126,31 @@ def test_compiled_steps_of_several_sizes_while_weights_get_gradients():
         for seed in (1, 2):
             torch.testing.assert_close(fast(start, seed).x, slow(start, seed).x)
             (net.factor * net(start).sum()).backward()
+
+
+@pytest.mark.slow
+def test_compiled_steps_take_other_conditions_and_other_fixed_coordinates():
+    """Compiled once, called with new ones: the numbers of eager steps."""
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 2)
+
+        def forward(self, x, y):
+            return (self.layer(x).gather(1, y[:, None])[:, 0] ** 2).requires_grad_()
+
+    torch.manual_seed(0)
+    net = Net().eval().requires_grad_(False)
+    mask = torch.tensor([False, True, False])
+    options = {"steps": 6, "keep": "reservoir", "energy_scale": 3.0, "gradient_dtype": None}
+    eager, compiled = (
+        Drawer(net, schuss.ESH(0.1), compile=how, fixed=mask, **options) for how in (False, True)
+    )
+    for seed in range(3):
+        x, y = torch.randn(8, 3), torch.randint(2, (8,))
+        found = [drawer(x, seed, y) for drawer in (eager, compiled)]
+        for one in found:
+            assert torch.equal(one.x[:, 1], x[:, 1]) and (one.x[:, 0] != x[:, 0]).all()
+        torch.testing.assert_close(found[0].x, found[1].x, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(found[0].delta, found[1].delta, rtol=1e-3, atol=1e-5)

@@ -55,7 +55,24 @@ def rolled_back(streams, batch, folder):
     return run
 
 
-RUNS = {"images": images, "weighted": weighted, "rolled back": rolled_back}
+def penalised(streams, batch, folder):
+    """Second derivatives in the loss, and conditions."""
+    torch.manual_seed(0)
+    x, y = torch.rand(40, 2) * 2 - 1, torch.arange(40) % 2
+    options = {"streams": streams, "batch": batch, "folder": folder, "gradient_penalty": 1.0}
+    return trainer(Given(), (x, y), energy_scale=40.0, optimiser="sgd", lr=0.1, **options)
+
+
+class Given(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.last = small_net(width=6), torch.nn.Linear(2, 2)
+
+    def forward(self, x, y):
+        return self.net(x) + self.last(x).gather(1, y[:, None])
+
+
+RUNS = {"penalised": penalised, "images": images, "weighted": weighted, "rolled back": rolled_back}
 
 
 def one_rank(rank, name, folder):

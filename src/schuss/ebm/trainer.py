@@ -44,6 +44,9 @@ from schuss.ebm.watch import watching
 log = logging.getLogger("schuss.ebm")
 
 PRECISIONS = {None: None, "bf16": torch.bfloat16}
+MEASURED = 500
+"""Chains and data by which the scale of the energy is chosen, at most."""
+
 PICTURED = 100
 """Images in a picture."""
 
@@ -205,8 +208,9 @@ class Trainer:
             device=device,
             dtype=dtype,
         )
-        # From the same chains in every process.
-        first = self.batches.fresh(self.batches.batch, generator(device, self.seed, 0))
+        # From the same chains in every process, however many there are.
+        count = min(self.batches.batch * ranks.world(), MEASURED)
+        first = self.batches.fresh(count, generator(device, self.seed, 0))
         first = self.batches.laid_out(first)
         shown, labels = examples.draw(len(first), generator(device, self.seed, 1))
         y = (labels,) if self.batches.conditional else ()
