@@ -66,6 +66,7 @@ def weighted_trainer(
         retries=0,
         precision=inner_precision(device),
         seed=seed,
+        page=False,
         **options,
     )
 

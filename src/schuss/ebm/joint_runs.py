@@ -82,6 +82,7 @@ def joint_trainer(images: Images, size: Size, device: Any, seed: int, **options:
         energy_scale=SCALE,
         precision=inner_precision(device),
         seed=seed,
+        page=False,
         **options,
     )
 

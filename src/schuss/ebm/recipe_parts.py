@@ -81,5 +81,6 @@ def trainer_of(
         ema=recipe.ema,
         precision=inner_precision(device),
         seed=seed,
+        page=False,
         **options,
     )

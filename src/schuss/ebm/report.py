@@ -196,5 +196,9 @@ def _number(value: float) -> str:
 
 
 def _short(value: Any) -> str:
+    """An argument in a table; one with arguments of its own as a call of them."""
+    if isinstance(value, dict):
+        given = [f"{k}={v}" for k, v in value.items() if k != "name" and v is not None]
+        value = f"{value.get('name', '')}({', '.join(given)})"
     text = str(value)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return text if len(text) <= 80 else text[:79] + "…"

@@ -94,7 +94,7 @@ class Trainer:
         streams=2 does what two processes with half of the batch do.
     folder, save_every: where checkpoints and pictures go, and after how many iterations. A
         checkpoint without pictures is written after the first `every` iterations, or a minute,
-        and then every five minutes. At the end `report` writes a page there. A folder that has
+        and then every five minutes. With `page` `report` is called at the end. A folder that has
         checkpoints is refused until `resume` is called. config: what they should say of the run,
         for JSON.
     """
@@ -138,6 +138,7 @@ class Trainer:
         streams: int = 1,
         folder: str | pathlib.Path | None = None,
         save_every: int | None = None,
+        page: bool = True,
         config: Any = None,
         progress: bool = False,
     ):
@@ -167,7 +168,7 @@ class Trainer:
         self.folder = None if folder is None else pathlib.Path(folder)
         save_every = 10 * self.every if save_every is None else save_every
         self.save_every = whole("save_every", save_every, 1)
-        self.config, self.progress = config, progress
+        self.page, self.config, self.progress = page, config, progress
 
         joint = isinstance(net, JointEnergy)
         examples = Examples(data, device, dtype, noise=data_noise, flip=flip, joint=joint)
@@ -310,7 +311,8 @@ class Trainer:
                 with contextlib.suppress(KeyboardInterrupt):  # a second one stops saving, too
                     self._interrupted()
                 raise
-        if self.folder is not None and (self.iteration >= self.iterations or minutes is not None):
+        ended = self.iteration >= self.iterations or minutes is not None
+        if self.page and self.folder is not None and ended:
             self.report()
         return self.history
 
