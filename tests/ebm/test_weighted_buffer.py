@@ -57,13 +57,12 @@ def _slots(moved, negatives):
 @pytest.mark.parametrize("sampler", weighted_buffer.SAMPLERS)
 def test_small_runs_are_kept(tmp_path, sampler):
     given = {"size": weighted_buffer.SMALL, "samplers": (sampler,), "images": stripes()}
-    told = weighted_buffer.run_buffered(None, tmp_path, device="cpu", **given)
-    run = told["runs"][f"{sampler}-0"]
+    runs = weighted_buffer.run_buffered(None, tmp_path, device="cpu", **given)
+    run = runs[f"{sampler}-0"]
     assert len(run["max_weight"]) == weighted_buffer.SMALL.iterations or run["stopped"]
     even = 1 / weighted_buffer.SMALL.batch
     largest = max(run["max_weight"])
     assert largest > even * 1.0001 if sampler == "ESH" else largest == pytest.approx(even)
-    assert told["colours"]["test"] < told["colours"]["noise"]
-    assert (
-        weighted_buffer.run_buffered(None, tmp_path, device="cpu", **given)["runs"] == told["runs"]
-    )
+    assert run["colours"]["test"] < run["colours"]["noise"]
+    assert weighted_buffer.run_buffered(None, tmp_path, device="cpu", **given) == runs
+    assert weighted_buffer.kept_runs(tmp_path) == runs

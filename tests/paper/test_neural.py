@@ -7,7 +7,7 @@ import pytest
 from ebm.images import stripes
 from ebm.test_image_runs import TINY
 
-from schuss.ebm import jarzynski_runs, joint_runs, toy
+from schuss.ebm import jarzynski_runs, joint_runs, toy, weighted_buffer
 from schuss.paper import ITEMS, NEURAL, image_distances, persistent_ebm
 from schuss.paper.claim import judged
 from schuss.paper.claims import section_3_neural
@@ -31,9 +31,15 @@ def shown(item, result, folder):
 def test_names_are_those_of_the_files():
     names = [item.name for item in (*ITEMS, *NEURAL)]
     assert len(set(names)) == len(names)
-    assert {"toy_ebm", "digits_ebm", "mnist_ebm", "cifar_ebm", "cifar_jarzynski", "jem"} == set(
-        BY_NAME
-    )
+    assert set(BY_NAME) == {
+        "toy_ebm",
+        "digits_ebm",
+        "mnist_ebm",
+        "cifar_ebm",
+        "cifar_jarzynski",
+        "weighted_buffer",
+        "jem",
+    }
 
 
 def test_places_are_no_part_of_a_result():
@@ -153,9 +159,9 @@ def test_sheets():
     assert (sheet[2] == 255).all()
 
 
-@pytest.mark.parametrize("name", ["jem", "cifar_jarzynski"])
+@pytest.mark.parametrize("name", ["jem", "cifar_jarzynski", "weighted_buffer"])
 def test_other_items(name, tmp_path, monkeypatch):
-    for module in (joint_runs, jarzynski_runs):
+    for module in (joint_runs, jarzynski_runs, weighted_buffer):
         monkeypatch.setattr(module, "cifar10", lambda path: stripes())
     settings = Settings(quick=True, data=tmp_path)
     result = run(BY_NAME[name], settings)

@@ -8,6 +8,7 @@ unweighted, with the energy scaled by 2/ε²; ESH's energy isn't scaled. No nois
 spectral norm. Divergences stop a run and are counted. Where time was up, the same command goes on.
 """
 
+import json
 import math
 import pathlib
 import shutil
@@ -97,7 +98,7 @@ def run_buffered(
     progress: bool = False,
     advance: Callable[[str], None] = lambda done: None,
 ) -> dict[str, Any] | None:
-    """A run for each sampler and seed, kept in the folder.
+    """A run for each sampler and seed by its name, kept in the folder.
 
     None where `until` (on the clock of time.monotonic) came first: the checkpoint stays.
     """
@@ -105,8 +106,7 @@ def run_buffered(
     names = {f"{sampler}-{seed}": (sampler, seed) for seed in seeds for sampler in samplers}
     images = from_path(cifar10, path, "CIFAR-10") if images is None else images
     device = best_device(device)
-    told: dict[str, Any] = {**size._asdict(), "machine": machine(device), "runs": {}}
-    told["colours"] = _references(images)
+    runs = {}
     for name, (sampler, seed) in names.items():
         file, place = work / f"{name}.json", work / f"{name}.checkpoint"
         run = there_already(file, advance, name)
@@ -117,15 +117,21 @@ def run_buffered(
             run = _run(trainer, images, until)
             if run is None:
                 return None
-            run |= {"sampler": sampler, "seed": seed}
+            run |= {"sampler": sampler, "seed": seed, "colours": colours(images)}
+            run |= {**size._asdict(), "machine": machine(device)}
             assert trainer.buffer is not None
             np.savez_compressed(file.with_suffix(".npz"), buffer=as_bytes(trainer.buffer.x[:SHOWN]))
             write(file, run)
             shutil.rmtree(place, ignore_errors=True)
             advance(f"{name}: {run['stopped'] or 'to its end'}")
-        told["runs"][name] = run
-    write(work / "weighted_buffer.json", told)
-    return told
+        runs[name] = run
+    return runs
+
+
+def kept_runs(work: pathlib.Path) -> dict[str, Any]:
+    """The runs that are in a folder, by their names."""
+    names = sorted(path.stem for path in work.glob("*.json"))
+    return {name: json.loads((work / f"{name}.json").read_text()) for name in names}
 
 
 def _run(trainer: Trainer, images: Images, until: float) -> dict[str, Any] | None:
@@ -156,8 +162,8 @@ def _colour_distance(x: np.ndarray, images: Images) -> float | None:
     return float(f"{frechet(*(part[:n].mean(axis=(2, 3)) for part in (x, data))):.4g}")
 
 
-def _references(images: Images) -> dict[str, float | None]:
-    """The same for uniform noise, and for other images of the data."""
+def colours(images: Images) -> dict[str, float | None]:
+    """The distance of mean colours from the data's for uniform noise, and for other images."""
     noise = np.random.default_rng(0).uniform(-1, 1, (MEASURED, *images.shape))
     return {
         "noise": _colour_distance(noise, images),
@@ -171,8 +177,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     given = parser.parse_args()
     size, seeds = sized(given, Size(), SMALL), tuple(range(given.seeds))
-    told = run_buffered(given.data, given.work, size=size, seeds=seeds, **session(given))
-    tell_end(told is not None)
+    runs = run_buffered(given.data, given.work, size=size, seeds=seeds, **session(given))
+    tell_end(runs is not None)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ from schuss.paper import (
     trajectories,
     valley,
     warm_start,
+    weighted_buffer,
 )
 from schuss.paper.item import Item
 
@@ -56,7 +57,16 @@ ITEMS: tuple[Item, ...] = tuple(
 """All items that need a CPU and minutes, in the order of the paper."""
 
 NEURAL: tuple[Item, ...] = tuple(
-    module.ITEM for module in (jem, cifar_ebm, mnist_ebm, digits_ebm, toy_ebm, cifar_jarzynski)
+    module.ITEM
+    for module in (
+        jem,
+        cifar_ebm,
+        mnist_ebm,
+        digits_ebm,
+        toy_ebm,
+        cifar_jarzynski,
+        weighted_buffer,
+    )
 )
 """The neural ones, which need PyTorch and some of them a GPU: each is rebuilt only by its name."""
 

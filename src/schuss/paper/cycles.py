@@ -18,7 +18,7 @@ from schuss.paper.markdown import table
 from schuss.targets import Target, isotropic, mog, mog_prior, scg
 from schuss.trajectory import trajectory
 
-STEP, STEPS, LONG = 0.1, 200, 20_000
+STEP, STEPS, LONG = 0.1, 200, 5000
 
 
 class Flow(NamedTuple):

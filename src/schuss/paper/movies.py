@@ -224,8 +224,9 @@ def tell(result: dict[str, Any]) -> str:
             f"{leaders['integrators']} among the integrators and by {leaders['samplers']} among "
             f"the samplers. The leapfrog for the original dynamics is here the paper's equation, "
             f"with its step divided by v²/d; the public code leaves the division out, so its curve "
-            f"is Newton's. At best it is at {orig:.2f} then, ESH-leap at {esh:.2f}. None of the "
-            "samplers fills the funnel. The Runge–Kutta integrators are in a section of their own.",
+            f"is Newton's. At best it is at {orig:.2f} then, ESH-leap at {esh:.2f}. After "
+            f"{grid[-1]} gradients {_leader(result, 'samplers', -1)} leads the samplers. None of "
+            "them fills the funnel. The Runge–Kutta integrators are in a section of their own.",
         ]
     )
 

@@ -13,14 +13,14 @@ from schuss.whole_file import replacing
 HEAD = """# The paper, reproduced
 
 What *Hamiltonian Dynamics with Non-Newtonian Momentum for Rapid Sampling* (Ver Steeg and Galstyan,
-2021) says, sentence by sentence, and what is found when its experiments are made again. Each
-sentence has a rule, which was committed before the run that judges it and is beside the sentence
-in [claims.json](reproduction/claims.json). A rule is one or several conditions; all of them met is
-"holds", some "holds in part". Every figure is computed from the results in that folder.
+2021) says, sentence by sentence, and what its experiments, made again, find. The rule of a verdict
+was committed before the run that it judges: rules were written with runs of seed 0 at hand, and
+seed 1 is judged, but for neural networks. They are beside the sentences in
+[claims.json](reproduction/claims.json). All conditions of a rule met is "holds", some is "holds in
+part". Figures come from the results in that folder.
 
-`schuss reproduce all` rebuilds what needs no neural network, `schuss reproduce NAME` one item, and
-`schuss reproduce page` this page from the results that are there. Items of CIFAR-10 and MNIST, and
-the joint model, want a GPU and `--data PATH`.
+`schuss reproduce all --seed 1` rebuilds what needs no neural network, `schuss reproduce NAME` one
+item, `schuss reproduce page` this page.
 """
 
 SPEED = """The paper's public code wasn't run for this table: its time is estimated from the steps

@@ -7,6 +7,7 @@ in or, where it was made on another machine, be read from.
 import base64
 import contextlib
 import dataclasses
+import json
 import pathlib
 import tempfile
 import zlib
@@ -102,10 +103,12 @@ class Page:
                 pictures[sampler] = _pictures(work, first, ("buffer", "noise"))
                 pictures |= _pictures(work, first, ("data",))
             long = self._long(settings, work, finished)
+            others = _other_steps(work)
         told = {"rows": [_row(run) for run in made["runs"]], "marks": made["marks"]}
         if "beside" in made["runs"][0]:
             told["beside"] = made["runs"][0]["beside"]["marks"]
         told |= {"runs": [_summary(run) for run in made["runs"]], "images": pictures} | long
+        told["other_steps"] = others
         told["machine"] = "; ".join(dict.fromkeys(run["machine"] for run in made["runs"]))
         runs = [*told["runs"], *long.values()]
         return told | {"seconds": sum(run["seconds"] for run in runs)}
@@ -166,6 +169,9 @@ class Page:
             speed = np.mean([run["speed"] for run in runs])
             lines.append(f"| {sampler} | {' | '.join(each)} | {seconds:.0f} | {speed:,.0f} |")
         lines += distances.long_lines(result)
+        for step, rows in result.get("other_steps", {}).items():
+            cells = (", ".join(f"{row[key]:.2f}" for row in rows) for key in distances.MEASURED)
+            lines.append(f"| {step} | {' | '.join(cells)} | | |")
         marks, row = result["marks"], result["rows"][0]
         scales = "; ".join(
             f"of {size} images, {m['floor']:.2f} for training images, {m['noisy']:.2f} with noise "
@@ -200,6 +206,15 @@ class Page:
             )
         )
         return "\n".join(lines) + "\n\n" + text
+
+
+def _other_steps(work: pathlib.Path) -> dict[str, Any]:
+    """Runs with other steps, kept as `step/SAMPLER STEP/NAME.json`: what they came to."""
+    found: dict[str, Any] = {}
+    for file in sorted(work.glob("step/*/*.json")):
+        run = json.loads(file.read_text())
+        found.setdefault(file.parent.name, []).append(_row(run))
+    return found
 
 
 @contextlib.contextmanager
