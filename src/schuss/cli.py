@@ -236,7 +236,8 @@ def reproduce(
     names: Annotated[
         list[str],
         typer.Argument(
-            help="Items of the paper, all of those that need no GPU, or page for the page alone."
+            help="Items of the paper, all of those that need no GPU, or page for the page and its "
+            "pictures from the results that are there."
         ),
     ],
     out: Annotated[
@@ -272,7 +273,9 @@ def reproduce(
     wanted = [name for name in known if name in names or ("all" in names and name in every)]
     settings = Settings(quick, seed, seeds=seeds, data=data, work=work)
     with _plainly():
-        finished = rebuild((*ITEMS, *NEURAL), wanted, out, settings, fresh=fresh)
+        finished = rebuild(
+            (*ITEMS, *NEURAL), wanted, out, settings, fresh=fresh, redraw="page" in names
+        )
     if not finished:
         raise typer.Exit(130)
 

@@ -1,27 +1,12 @@
 """CIFAR-10 by persistent contrastive divergence on a GPU, ESH against ULA at the same gradients."""
 
-from schuss.paper.item import Settings
 from schuss.paper.persistent_ebm import Page
-
-PAPER_HOURS = 24.0
-"""The paper's day on four GPUs for 250 epochs of 100 iterations of 100 steps at batch 500."""
-
-
-def _public(settings: Settings) -> float:
-    """The same number of image-gradients at the paper's rate."""
-    from schuss.ebm.recipes import CIFAR, longer
-
-    theirs = 250 * 100 * 100 * 500
-    iterations = 2 * settings.seeds * CIFAR.iterations + longer(CIFAR).iterations
-    return PAPER_HOURS * 3600 * iterations * CIFAR.steps * CIFAR.batch / theirs
-
 
 ITEM = Page(
     name="cifar_ebm",
     recipe="cifar",
     title="CIFAR-10 energy models",
     place="Figure 7",
-    public=_public,
     long=True,
     about=(
         "The network, the samplers, their step sizes and the scale of the energy are the paper's. "

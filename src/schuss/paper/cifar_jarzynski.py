@@ -119,6 +119,5 @@ ITEM = Item(
     draw=_draw,
     tell=_tell,
     parts=lambda settings: 2,
-    public=lambda settings: 3 * 3600.0 * 200 / 1500 * 2,
     alone=True,
 )

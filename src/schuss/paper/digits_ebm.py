@@ -7,7 +7,6 @@ ITEM = Page(
     recipe="digits",
     title="Digits on the CPU",
     place="beside Figure 7",
-    public=lambda settings: 0.0,
     about=(
         "This experiment isn't the paper's: it is its convolutional network in small, for a "
         "machine without a GPU, on the 8×8 digits of scikit-learn; ESH's path is reflected at "

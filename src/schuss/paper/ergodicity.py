@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from schuss import plotting
 from schuss.algorithms import ESH
 from schuss.diagnostics import lyapunov, mmd2, null_level, reference
-from schuss.paper.item import PUBLIC_STEP, Advance, Item, Settings, short
+from schuss.paper.item import Advance, Item, Settings, short
 from schuss.sampler import Sampler
 from schuss.targets import Target, funnel, icg, isotropic, mog, mog_prior, quartic, scg, scg_bias
 from schuss.trajectory import trajectory
@@ -335,18 +335,6 @@ def _tell(result: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n\n" + text
 
 
-def _public(settings: Settings) -> float:
-    """At the price of a single chain, as the batches here are small."""
-    size = _size(settings)
-    steps = size.steps + 2 * size.chaos / ISLAND_STEP
-    seconds = steps * PUBLIC_STEP["mog", 1]
-    for case in _cases(settings):
-        price = PUBLIC_STEP["mog" if case.target.dim < 10 else "icg", 1]
-        averages = 0 if case.name == "Funnel" else 2 * size.length
-        seconds += (2 * size.chaos + averages) / case.step_size * price
-    return seconds
-
-
 ITEM = Item(
     name="ergodicity",
     title="Ergodicity and chaos",
@@ -355,5 +343,4 @@ ITEM = Item(
     draw=_draw,
     tell=_tell,
     parts=lambda settings: 2 + len(_cases(settings)),
-    public=_public,
 )

@@ -138,12 +138,6 @@ def parts(settings: Settings) -> int:
     return len(NAMES)
 
 
-def public(settings: Settings) -> float:
-    """The chains; tuned NUTS isn't in the public code."""
-    size = samplers.size(settings)
-    return samplers.public_seconds("funnel", size.gradients, size.chains * len(samplers.TABLE))
-
-
 ITEM = Item(
     name="funnel",
     title="The funnel",
@@ -152,5 +146,4 @@ ITEM = Item(
     draw=draw,
     tell=tell,
     parts=parts,
-    public=public,
 )

@@ -16,7 +16,7 @@ from schuss.algorithms import ESH, Unscaled
 from schuss.core.ergodic import clock
 from schuss.diagnostics import Reference, hamiltonian_error, mmd2, null_level, reference
 from schuss.paper import runge_kutta
-from schuss.paper.item import PUBLIC_STEP, Advance, Item, Settings, short
+from schuss.paper.item import Advance, Item, Settings, short
 from schuss.targets import Target, icg, mog, mog_prior, scg, scg_bias
 from schuss.trajectory import trajectory
 
@@ -110,6 +110,16 @@ def _runge_kutta(target: Target, x, u, scaled: bool, rtol: float, gradients: int
         time = clock(np, made.log_speed, np.diff(made.time, axis=0), target.dim)
     speed = np.exp(made.log_speed)
     return Ride(made.x, time, made.energy + kinetic, kinetic, speed, price), made
+
+
+def adaptive(target: Target, scaled: bool, chains: int, grid, seed: int) -> np.ndarray:
+    """One sample of each chain of Runge–Kutta after so many gradients, (len(grid), chains, dim)."""
+    rng = np.random.default_rng([seed, 8])
+    x, normal = target.start(rng, chains), rng.standard_normal((chains, target.dim))
+    u = normal / np.linalg.norm(normal, axis=1, keepdims=True)
+    ride, _ = _runge_kutta(target, x, u, scaled, TEXT, max(grid))
+    until = [k // ride.price + 1 for k in grid]
+    return np.stack([one_per_chain(ride.x[:n], ride.time[:n], rng) for n in until])
 
 
 def _rides(target: Target, size: Size, seed: int):
@@ -383,13 +393,6 @@ def _tell(result: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n\n" + text
 
 
-def _public(settings: Settings) -> float:
-    size, targets = _size(settings), _targets(settings).values()
-    each = [PUBLIC_STEP["mog" if target.dim < 10 else "icg", 500] for target in targets]
-    gradients = len(METHODS) * size.gradients
-    return gradients * sum(each) + 2 * DRIFT_STEPS * PUBLIC_STEP["mog", 500]
-
-
 ITEM = Item(
     name="integrators",
     title="Integrators",
@@ -398,5 +401,4 @@ ITEM = Item(
     draw=_draw,
     tell=_tell,
     parts=lambda settings: len(_targets(settings)) + 1,
-    public=_public,
 )

@@ -8,14 +8,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-PUBLIC_STEP = {
-    ("mog", 500): 756e-6,
-    ("icg", 500): 1355e-6,
-    ("mog", 1): 542e-6,
-    ("icg", 1): 729e-6,
-}
-"""Seconds that the paper's public code takes for a leapfrog step of so many chains, on one core."""
-
 
 def short(values: Any, digits: int = 4) -> Any:
     """Numbers, or lists of them, to so many significant digits; None for what isn't finite."""
@@ -59,9 +51,8 @@ class Item:
     `compute(settings, advance)` returns plain JSON: numbers, strings, lists and dicts. `parts`
     is how often it calls `advance`. `draw(result, folder)` writes its pictures and returns their
     file names. `tell(result)` returns the numbers and what they mean in Markdown; what they make of
-    the paper's sentences is in `schuss.paper.claims`. `public(settings)` estimates the seconds that
-    the paper's public code would take, 0 where there is nothing to compare. A result made elsewhere
-    or in parts holds the `seconds` that it took.
+    the paper's sentences is in `schuss.paper.claims`. A result made elsewhere or in parts holds the
+    `seconds` that it took.
     """
 
     name: str
@@ -71,5 +62,4 @@ class Item:
     draw: Callable[[dict[str, Any], Any], list[str]]
     tell: Callable[[dict[str, Any]], str]
     parts: Callable[[Settings], int]
-    public: Callable[[Settings], float] = lambda settings: 0.0
     alone: bool = False  # rebuilt by its own name only

@@ -22,7 +22,7 @@ from schuss import plotting
 from schuss.algorithms import ESH
 from schuss.diagnostics import max_weight, weight_ess
 from schuss.evidence import Normal, evidence
-from schuss.paper.item import PUBLIC_STEP, Advance, Item, Settings, short
+from schuss.paper.item import Advance, Item, Settings, short
 from schuss.results import NotConverged
 from schuss.targets import Target, gaussian
 from schuss.trajectory import trajectory
@@ -267,13 +267,6 @@ def _degeneracy(rows: list[dict[str, Any]]) -> str:
     return text + "\n\n" + "\n".join(lines)
 
 
-def _public(settings: Settings) -> float:
-    """A step costs a part for itself and a part for each chain."""
-    size = _size(settings)
-    one, many = PUBLIC_STEP["mog", 1], PUBLIC_STEP["mog", 500]
-    return 2 * size.steps * (one + (many - one) / 499 * (size.chains - 1))
-
-
 ITEM = Item(
     name="jarzynski",
     title="Partition function by Jarzynski weights",
@@ -282,5 +275,4 @@ ITEM = Item(
     draw=_draw,
     tell=_tell,
     parts=lambda settings: 3,
-    public=_public,
 )

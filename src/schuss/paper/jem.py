@@ -130,6 +130,5 @@ ITEM = Item(
     draw=_draw,
     tell=_tell,
     parts=lambda settings: 1,
-    public=lambda settings: 0.0,
     alone=True,
 )

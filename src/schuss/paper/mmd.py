@@ -287,5 +287,4 @@ ITEM = Item(
     draw=draw,
     tell=tell,
     parts=parts,
-    public=samplers.public_suite,
 )

@@ -7,7 +7,6 @@ ITEM = Page(
     recipe="mnist",
     title="MNIST energy models",
     place="beside Figure 7",
-    public=lambda settings: 0.0,
     about=(
         "The network is the paper's for CIFAR-10 with half of its features; images are padded to "
         "32×32. The energy's scale, 1000 for both, is one at which ESH seldom has to be rolled "

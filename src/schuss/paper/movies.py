@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
 
 from schuss import plotting, targets
-from schuss.paper import samplers
+from schuss.paper import integrators, samplers
 from schuss.paper.item import Advance, Item, Settings
 
 EVERY, SHOWN = 10, 200
@@ -21,6 +21,10 @@ STILLS = (0, 10, 20, 40, 80, 200)
 OUTSIDE = 255
 EARLY = 40
 """Gradients after which the paper's figures end."""
+
+
+RUNGE_KUTTA = {"RK": True, "RK-orig": False}
+"""The adaptive integrators of Figure 13, by whether their dynamics is scaled."""
 
 
 class Movie(NamedTuple):
@@ -40,7 +44,13 @@ def _funnel_plane(x: np.ndarray) -> np.ndarray:
 MOVIES = {
     "integrators": Movie(
         "mog-prior",
-        ("ESH-leap", "ESH-leap 0.01", "ESH-leap-orig 0.1", "ESH-leap-orig 0.01"),
+        (
+            "ESH-leap",
+            "ESH-leap 0.01",
+            "ESH-leap-orig 0.1",
+            "ESH-leap-orig 0.01",
+            *RUNGE_KUTTA,
+        ),
         ((-0.9, 0.9), (-0.9, 0.9)),
         lambda x: x,
     ),
@@ -59,14 +69,25 @@ def compute(settings: Settings, advance: Advance) -> dict[str, Any]:
         target = targets.get(movie.target)
         for name in movie.names:
             if (movie.target, name) not in seen:
-                chains = samplers.run(name, target, size.gradients, size.chains, settings.seed)
-                x = chains.at(grid, settings.seed)
+                x = _positions(name, target, size, grid, settings.seed)
                 numbers = _variance(x) if movie.target == "funnel" else _occupancy(x)
                 places = pack(movie.project(x[:, :SHOWN]), movie.window)
                 seen[movie.target, name] = {"measure": numbers, "places": places}
             found["movies"].setdefault(title, {})[name] = seen[movie.target, name]
             advance(f"{title}: {name}")
     return found
+
+
+def _positions(name: str, target, size: samplers.Size, grid, seed: int) -> np.ndarray:
+    """One sample of each chain at every checkpoint, (checkpoints, chains, dim)."""
+    if name not in RUNGE_KUTTA:
+        return samplers.run(name, target, size.gradients, size.chains, seed).at(grid, seed)
+    return integrators.adaptive(target, RUNGE_KUTTA[name], size.chains, grid, seed)
+
+
+def _colour(name: str) -> str:
+    look = plotting.look("HMC" if name in RUNGE_KUTTA else samplers.SAMPLERS[name])
+    return look.colour
 
 
 def _occupancy(x: np.ndarray) -> list[float]:
@@ -117,7 +138,7 @@ def _stills(result, title, folder) -> str:
         layout="constrained",
     )
     for row, name in zip(panels, movie.names, strict=True):
-        colour, places = samplers.appearance(name).colour, _places(result, title, name)
+        colour, places = _colour(name), _places(result, title, name)
         for axes, k in zip(row, moments, strict=True):
             _panel(axes, movie)
             axes.plot(*places[grid.index(k)].T, ".", color=colour, markersize=1.6, alpha=0.7)
@@ -140,7 +161,7 @@ def _animation(result, title, folder) -> str:
     )
     dots = []
     for axes, name in zip(panels.flat, movie.names, strict=True):
-        colour = samplers.appearance(name).colour
+        colour = _colour(name)
         _panel(axes, movie)
         axes.set_title(name, color=colour, fontweight="bold", fontsize=11)
         (dot,) = axes.plot([], [], ".", color=colour, markersize=2)
@@ -241,15 +262,6 @@ def parts(settings: Settings) -> int:
     return sum(len(movie.names) for movie in MOVIES.values())
 
 
-def public(settings: Settings) -> float:
-    """The chains of all movies."""
-    size = samplers.size(settings)
-    return sum(
-        samplers.public_seconds(movie.target, size.gradients, size.chains * len(movie.names))
-        for movie in MOVIES.values()
-    )
-
-
 ITEM = Item(
     name="movies",
     title="Movies of the chains",
@@ -258,5 +270,4 @@ ITEM = Item(
     draw=draw,
     tell=tell,
     parts=parts,
-    public=public,
 )

@@ -23,12 +23,6 @@ part". Figures come from the results in that folder.
 item, `schuss reproduce page` this page.
 """
 
-SPEED = """The paper's public code wasn't run for this table: its time is estimated from the steps
-of each item and from seconds a step measured on one core. Its comparison of samplers runs one chain
-after the other, which the estimate follows; each item is counted from nothing on both sides. A dash
-is where there is nothing to compare with.
-"""
-
 
 def write(items: Sequence[Item], out: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     """Write both from the results of the items that are in the folder."""
@@ -39,7 +33,7 @@ def write(items: Sequence[Item], out: pathlib.Path, folder: pathlib.Path) -> pat
     told = rows(CLAIMS, values)
     with replacing(folder / "claims.json") as draft:
         draft.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
-    sections = [HEAD, "## The sentences\n", table(told), "## The items\n", _summary(stored), SPEED]
+    sections = [HEAD, "## The sentences\n", table(told), "## The items\n", _summary(stored)]
     sections += [_section(item, result, folder) for item, result in stored]
     where = out / "reproduction.md"
     where.write_text("\n".join(sections))
@@ -47,27 +41,14 @@ def write(items: Sequence[Item], out: pathlib.Path, folder: pathlib.Path) -> pat
 
 
 def _summary(stored) -> str:
-    rows = ["| item | in the paper | seconds | against the public code |", "|---|---|---|---|"]
-    ours = theirs = seconds = 0.0
+    lines = ["| item | in the paper | seconds |", "|---|---|---|"]
     for item, result in stored:
-        if not item.alone:
-            seconds += result.seconds
-        if result.public_seconds and not item.alone:
-            ours, theirs = ours + result.seconds, theirs + result.public_seconds
         link = f"[{item.title}](#{_anchor(item.title)})"
-        speed = ratio(result.public_seconds, result.seconds)
         place = item.place + (" (smoke run)" if result.settings.quick else "")
-        rows.append(f"| {link} | {place} | {result.seconds:.1f} | {speed} |")
-    rows.append(f"| **all but the neural ones** | | {seconds:.1f} | {ratio(theirs, ours)} |")
-    return "\n".join(rows) + "\n"
-
-
-def ratio(public: float, seconds: float) -> str:
-    """How this compares with the time of the paper's public code."""
-    if not public:
-        return "–"
-    times = public / max(seconds, 1e-9)
-    return f"{times:.0f} × faster" if times >= 1 else "compilation is most of it"
+        lines.append(f"| {link} | {place} | {result.seconds:.1f} |")
+    seconds = sum(result.seconds for item, result in stored if not item.alone)
+    lines.append(f"| **all but the neural ones** | | {seconds:.1f} |")
+    return "\n".join(lines) + "\n\nSeconds are of one processor; of neural items, on the clock.\n"
 
 
 def _anchor(title: str) -> str:

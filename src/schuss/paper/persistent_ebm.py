@@ -11,7 +11,7 @@ import json
 import pathlib
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,6 @@ class Page:
     recipe: str
     title: str
     place: str
-    public: Callable[[Settings], float]
     about: str
     long: bool = False  # whether one longer run of ESH, and its ensemble, belong to it
 
@@ -47,7 +46,6 @@ class Page:
             draw=self._draw,
             tell=self._tell,
             parts=self._parts,
-            public=self.public,
             alone=True,
         )
 
@@ -144,9 +142,10 @@ class Page:
                 _curve(axes, run, run["sampler"] if first else None)
             if long and apart != bool(held):
                 _curve(axes, long, "ESH, long", linestyle=(0, (2, 1)))
-            axes.set(title=title, xlabel="thousand gradients", ylim=(0, None), xscale="log")
-            axes.xaxis.set_major_formatter("{x:g}")
-            axes.minorticks_off()
+            axes.set(title=title, xlabel="thousand gradients", ylim=(0, None))
+            if long:
+                axes.set_xscale("log")
+                axes.xaxis.set_major_formatter("{x:g}")
             axes.legend()
         if len(cells) % 2:
             figure.axes[-1].set_visible(False)

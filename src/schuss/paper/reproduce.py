@@ -1,5 +1,6 @@
 """Rebuild items of the paper one after the other, and the page that shows them."""
 
+import dataclasses
 import pathlib
 import time
 from collections.abc import Sequence
@@ -19,12 +20,14 @@ def reproduce(
     settings: Settings,
     *,
     fresh: bool = False,
+    redraw: bool = False,
     console: Console | None = None,
 ) -> bool:
     """Compute the wanted items where they aren't there yet, draw them, write `reproduction.md`.
 
     The page and `claims.json` are about all items that are in `out`. True when everything was
-    finished; an interruption keeps what is and says so.
+    finished; an interruption keeps what is and says so. `redraw` draws the pictures of the others
+    anew from their results.
     """
     console = console or Console()
     folder = out / "reproduction"
@@ -36,6 +39,9 @@ def reproduce(
         for item in items:
             if item.name in wanted:
                 _one(item, folder, settings, fresh, console)
+            elif redraw and (stored := store.load(folder, item.name)):
+                pictures = _drawn(item, stored.values, folder)
+                store.save(folder, dataclasses.replace(stored, pictures=pictures))
     except KeyboardInterrupt:
         finished = False
         console.print("[yellow]interrupted[/]: what was finished is kept")
@@ -55,6 +61,11 @@ def _check_quick(wanted: Sequence[str], folder: pathlib.Path) -> None:
         )
 
 
+def _drawn(item: Item, values, folder: pathlib.Path) -> list[str]:
+    with style():
+        return item.draw(values, folder)
+
+
 def _one(item: Item, folder, settings, fresh, console):
     stored = None if fresh else store.load(folder, item.name)
     if stored is not None and stored.settings == settings.without_places():
@@ -67,20 +78,13 @@ def _one(item: Item, folder, settings, fresh, console):
         def advance(done: str) -> None:
             bar.update(task, advance=1, description=f"{item.name}: {done}")
 
-        begun = time.perf_counter()
+        begun = time.process_time()
         values = item.compute(settings, advance)
         # What was computed in another place, or in parts, says itself how long it took.
-        seconds = values.pop("seconds", time.perf_counter() - begun)
-    public = item.public(settings)
-    with style():
-        pictures = item.draw(values, folder)
+        seconds = values.pop("seconds", time.process_time() - begun)
+    pictures = _drawn(item, values, folder)
     versions = store.versions()
-    result = store.Result(
-        item.name, settings.without_places(), versions, seconds, public, pictures, values
-    )
+    result = store.Result(item.name, settings.without_places(), versions, seconds, pictures, values)
     store.save(folder, result)
-    if settings.quick:
-        console.print(f"{item.name}: a smoke run, {seconds:.1f} s")
-    else:
-        against = page.ratio(public, seconds)
-        console.print(f"{item.name}: {seconds:.1f} s ({against})")
+    smoke = "a smoke run, " if settings.quick else ""
+    console.print(f"{item.name}: {smoke}{seconds:.1f} s")

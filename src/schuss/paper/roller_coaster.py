@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from schuss import plotting
 from schuss.algorithms import Unscaled
-from schuss.paper.item import PUBLIC_STEP, Advance, Item, Settings, short
+from schuss.paper.item import Advance, Item, Settings, short
 from schuss.targets import roller_coaster
 from schuss.trajectory import trajectory
 
@@ -232,5 +232,4 @@ ITEM = Item(
     draw=_draw,
     tell=_tell,
     parts=lambda settings: len(_family(settings)),
-    public=lambda settings: len(_family(settings)) * _steps(settings) * PUBLIC_STEP["mog", 1],
 )

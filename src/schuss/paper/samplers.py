@@ -17,7 +17,7 @@ import numpy as np
 from schuss.algorithms import ESH, HMC, MALA, ULA, Algorithm, NoseHoover, Unscaled
 from schuss.core import ergodic
 from schuss.engines.width import wide
-from schuss.paper.item import PUBLIC_STEP, Settings
+from schuss.paper.item import Settings
 from schuss.plotting import Look, look
 from schuss.targets.target import Target
 from schuss.trajectory import trajectory
@@ -73,18 +73,6 @@ def size(settings: Settings) -> Size:
     if settings.quick:
         return Size(40, 40, ("mog-prior",))
     return Size(500, 200, tuple(TARGETS))
-
-
-def public_seconds(target: str, steps: int, chains: int) -> float:
-    """Seconds of the paper's public code, whose comparison runs one chain after the other."""
-    return chains * steps * PUBLIC_STEP["mog" if target[:3] in ("mog", "scg") else "icg", 1]
-
-
-def public_suite(settings: Settings) -> float:
-    """Seconds of the public code for the samplers of Table 1 on all targets, chains alone."""
-    asked = size(settings)
-    chains = asked.chains * len(TABLE)
-    return sum(public_seconds(name, asked.gradients, chains) for name in asked.targets)
 
 
 class Chains(NamedTuple):

@@ -113,9 +113,10 @@ def _draw(result: dict[str, Any], folder: pathlib.Path) -> list[str]:
         right.errorbar(dims, values, errors, fmt="o", color=colour, capsize=2)
     for level in ("truth", "tempered"):
         left.axhline(result[level], color=plotting.FAINT, linewidth=1, linestyle=(0, (1, 1)))
-    left.set(xlabel="distance", title="E[E] of chains that began exact, d = 2", ylim=(0.6, 1.7))
+    left.set(xlabel="distance", title="E[E] of chains that began exact, d = 2")
+    left.set(ylim=(0.5, None))
     left.legend(loc="center right")
-    line = np.asarray([2, 4, 8, 16, 32])
+    line = np.geomspace(2, 32, 60)
     right.plot(line, 1 / (line - 1), color=plotting.FAINT, linewidth=1, label="1/(d − 1)")
     right.axhline(0, color=plotting.FAINT, linewidth=0.7)
     right.set(xscale="log", xlabel="d", title="relative change of E[E], Σx⁴/4")

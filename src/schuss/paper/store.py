@@ -16,7 +16,7 @@ from schuss.whole_file import replacing
 LIBRARIES = ("schuss", "numpy", "jax", "torch", "diffrax", "blackjax")
 
 
-FIELDS = ("name", "versions", "seconds", "public_seconds", "pictures")
+FIELDS = ("name", "versions", "seconds", "pictures")
 """What a file holds beside the settings and the values themselves."""
 
 
@@ -28,7 +28,6 @@ class Result:
     settings: Settings
     versions: dict[str, str]
     seconds: float
-    public_seconds: float
     pictures: list[str]
     values: dict[str, Any]
 

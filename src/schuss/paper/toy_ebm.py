@@ -15,8 +15,6 @@ from schuss import plotting
 from schuss.paper.item import Advance, Item, Settings, short
 
 DATA, SAMPLERS = ("mixture", "rings"), ("ESH", "ULA")
-PUBLIC_MINUTES = 16 + 9
-"""What the paper's public code takes for the two samplers, one network each."""
 
 
 def _seeds(settings: Settings) -> list[int]:
@@ -135,6 +133,5 @@ ITEM = Item(
     draw=_draw,
     tell=_tell,
     parts=lambda settings: 10 * len(DATA) * len(SAMPLERS),
-    public=lambda settings: PUBLIC_MINUTES * 60.0 * len(DATA) / 2 * len(_seeds(settings)),
     alone=True,
 )

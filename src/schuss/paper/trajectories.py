@@ -105,13 +105,6 @@ def parts(settings: Settings) -> int:
     return len(NAMES)
 
 
-def public(settings: Settings) -> float:
-    """As many chains of each, as far as they are used."""
-    size = samplers.size(settings)
-    gradients = min(GRADIENTS, size.gradients)
-    return samplers.public_seconds("mog", gradients, size.chains * len(NAMES))
-
-
 ITEM = Item(
     name="trajectories",
     title="Single trajectories",
@@ -120,5 +113,4 @@ ITEM = Item(
     draw=draw,
     tell=tell,
     parts=parts,
-    public=public,
 )

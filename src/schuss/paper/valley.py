@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from schuss import plotting
 from schuss.algorithms import ESH, ULA, Unscaled
-from schuss.paper.item import PUBLIC_STEP, Advance, Item, Settings, short
+from schuss.paper.item import Advance, Item, Settings, short
 from schuss.targets import Target, deep_well, valley
 from schuss.trajectory import trajectory
 
@@ -167,5 +167,4 @@ ITEM = Item(
     draw=_draw,
     tell=_tell,
     parts=lambda settings: 2 * len(SAMPLERS),
-    public=lambda settings: 2 * len(SAMPLERS) * FOLLOWED * PUBLIC_STEP["mog", 500],
 )

@@ -105,6 +105,10 @@ def _tell(result: dict[str, Any]) -> str:
         [
             f"MMD² of {result['chains']} chains at equal gradients, the first ones counted:",
             table(heads, rows),
+            "On SCG the chains that begin spread out stay so, which mends what ESH cannot do there "
+            "alone. From one mode of the mixture it is the other way round: ESH leaves the mode's "
+            "centre, but of chains that Langevin has moved off it some are on orbits that never "
+            "leave.",
         ]
     )
 

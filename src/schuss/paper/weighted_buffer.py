@@ -51,7 +51,7 @@ def _draw(result: dict[str, Any], folder: pathlib.Path) -> list[str]:
         gap = numbers(run["energy_data"]) - numbers(run["energy_negative"])
         for axes, series in ((left, numbers(run["max_weight"])), (right, gap)):
             axes.plot(epochs, series, color=colour, linewidth=0.6, alpha=0.3)
-            axes.plot(epochs, smooth(series), color=colour, linewidth=1.6, label=name)
+            axes.plot(epochs, smooth(series, EPOCH + 1), color=colour, linewidth=1.6, label=name)
     left.set(title="Largest weight of a batch", xlabel="epochs", ylim=(0, 1.05))
     right.set(title="E of data − weighted E of negatives", xlabel="epochs")
     right.set_yscale("symlog", linthresh=100)
