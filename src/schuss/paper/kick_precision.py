@@ -26,6 +26,7 @@ DELTAS = (1e-3, 0.1, 1.0, 10.0, 50.0, 200.0)
 ANGLES = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 """Angles between u and −e."""
 STRAYED = 1.2
+KICKS = 10_000
 
 
 def textbook(u: np.ndarray, g: np.ndarray, h: np.float32) -> np.ndarray:
@@ -143,6 +144,27 @@ def _distance(chains: int, seed: int) -> dict[str, Any]:
     return found
 
 
+def _descent() -> dict[str, float]:
+    """The largest angle to e after a kick, from angles to −e of 0.01 and more."""
+    angles = np.linspace(0.01, math.pi, 200)
+    return {
+        f"{delta:g}": short(max(angle_after(angle, delta) for angle in angles))
+        for delta in (1.0, 5.0, 20.0)
+    }
+
+
+def _length(kicks: int, seed: int) -> float:
+    """How far |u| is from one after so many printed updates in double precision, none of which
+    is followed by a normalisation.
+    """
+    rng = np.random.default_rng([seed, 2])
+    u = rng.standard_normal((20, 2))
+    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    for _ in range(kicks):
+        u = textbook(u, rng.standard_normal((20, 2)), 0.1)
+    return short(np.abs(np.linalg.norm(u, axis=1) - 1).max())
+
+
 def _compute(settings: Settings, advance: Advance) -> dict[str, Any]:
     chains = 100 if settings.quick else 2000
     cases, found = _cases(), {"chains": chains, "errors": {}, "flat": {}, "strays": {}}
@@ -151,6 +173,7 @@ def _compute(settings: Settings, advance: Advance) -> dict[str, Any]:
         found["flat"][name] = _flat(form)
         found["strays"][name] = _strays(name, form, chains, settings.seed)
         advance(name)
+    found["descent"], found["length"] = _descent(), _length(KICKS, settings.seed)
     found["mmd"] = _distance(min(chains, 500), settings.seed)
     advance("MMD")
     return found
@@ -179,6 +202,10 @@ def _tell(result: dict[str, Any]) -> str:
             f"{result['chains']} chains from a mode of MOG-prior that stray beyond |x| = "
             f"{STRAYED:g} or turn non-finite in 200 steps of 0.1:",
             table(heads, rows),
+            "From 0.01 rad beside −e a kick leaves u within "
+            + ", ".join(f"{angle:.1e} rad of e (δ = {d})" for d, angle in result["descent"].items())
+            + f"; {KICKS} printed updates in double precision leave |u| within "
+            f"{result['length']:.1e} of one.",
             "Near u = −e the result hangs on 1 + u·e, of which single precision has lost the "
             "digits before the update begins; only a form written with u + e keeps them.",
         ]
