@@ -72,11 +72,11 @@ def judged(claim: Claim, results: Mapping[str, Any]) -> dict[str, str]:
     """The row of a claim, from the values of items by their names."""
     row = {"section": claim.section, "sentence": claim.sentence, "rule": claim.rule}
     if claim.judge is None or any(results.get(name) is None for name in claim.items):
-        told = {"found": NOTHING, "error": NOTHING, "verdict": "not tried"}
+        outcome = {"found": NOTHING, "error": NOTHING, "verdict": "not tried"}
     else:
         found = claim.judge(*(results[name] for name in claim.items))
-        told = {"found": found.found, "error": found.error, "verdict": verdict(found.met)}
-    return row | told | {"command": claim.command}
+        outcome = {"found": found.found, "error": found.error, "verdict": verdict(found.met)}
+    return row | outcome | {"command": claim.command}
 
 
 def rows(claims: Iterable[Claim], results: Mapping[str, Any]) -> list[dict[str, str]]:

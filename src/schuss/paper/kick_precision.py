@@ -29,7 +29,7 @@ STRAYED = 1.2
 KICKS = 10_000
 
 
-def textbook(u: np.ndarray, g: np.ndarray, h: np.float32) -> np.ndarray:
+def textbook(u: np.ndarray, g: np.ndarray, h: Any) -> np.ndarray:
     """Eq. 7 as it is printed, d = 2."""
     length = np.linalg.norm(g, axis=1, keepdims=True)
     e, delta = -g / length, h * length / F(2)
@@ -38,7 +38,7 @@ def textbook(u: np.ndarray, g: np.ndarray, h: np.float32) -> np.ndarray:
     return top / (np.cosh(delta) + c * np.sinh(delta))
 
 
-def public(u: np.ndarray, g: np.ndarray, h: np.float32) -> np.ndarray:
+def public(u: np.ndarray, g: np.ndarray, h: Any) -> np.ndarray:
     """The same scaled by e^(−δ), normalised, and with the paper's special case."""
     length = np.linalg.norm(g, axis=1, keepdims=True)
     e, delta = -g / length, h * length / F(2)
@@ -47,7 +47,7 @@ def public(u: np.ndarray, g: np.ndarray, h: np.float32) -> np.ndarray:
     return turned / np.linalg.norm(turned, axis=1, keepdims=True)
 
 
-def ours(u: np.ndarray, g: np.ndarray, h: np.float32) -> np.ndarray:
+def ours(u: np.ndarray, g: np.ndarray, h: Any) -> np.ndarray:
     """The library's."""
     return kick(np, u, g, np.asarray(h), F(2))[0]
 

@@ -30,10 +30,10 @@ def write(items: Sequence[Item], out: pathlib.Path, folder: pathlib.Path) -> pat
     stored = [(item, result) for item, result in found if result is not None]
     # A smoke run judges nothing.
     values = {item.name: result.values for item, result in stored if not result.settings.quick}
-    told = rows(CLAIMS, values)
+    claims = rows(CLAIMS, values)
     with replacing(folder / "claims.json") as draft:
-        draft.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
-    sections = [HEAD, "## The sentences\n", table(told), "## The items\n", _summary(stored)]
+        draft.write_text(json.dumps(claims, indent=1, ensure_ascii=False) + "\n")
+    sections = [HEAD, "## The sentences\n", table(claims), "## The items\n", _summary(stored)]
     sections += [_section(item, result, folder) for item, result in stored]
     where = out / "reproduction.md"
     where.write_text("\n".join(sections))

@@ -133,14 +133,14 @@ class Page:
         count = -(-len(cells) // 2)
         figure = Figure(figsize=(6.5, 2.25 * count), layout="constrained")
         panels = figure.subplots(count, 2, squeeze=False).flat
-        for axes, (title, held) in zip(panels, cells, strict=False):
-            if isinstance(held, dict):
-                _show(axes, held, title)
+        for axes, (title, content) in zip(panels, cells, strict=False):
+            if isinstance(content, dict):
+                _show(axes, content, title)
                 continue
-            for run in held:
+            for run in content:
                 first = run["seed"] == min(other["seed"] for other in result["runs"])
                 _curve(axes, run, run["sampler"] if first else None)
-            if long and apart != bool(held):
+            if long and apart != bool(content):
                 _curve(axes, long, "ESH, long", linestyle=(0, (2, 1)))
             axes.set(title=title, xlabel="thousand gradients", ylim=(0, None))
             if long:
@@ -243,8 +243,8 @@ def _summary(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pictures(work: pathlib.Path, name: str, kinds: tuple[str, ...]) -> dict[str, Any]:
-    with np.load(work / f"{name}.npz") as held:
-        return {kind: packed(held[kind][: ROWS * COLUMNS]) for kind in kinds}
+    with np.load(work / f"{name}.npz") as content:
+        return {kind: packed(content[kind][: ROWS * COLUMNS]) for kind in kinds}
 
 
 def _show(axes, picture: dict[str, Any], title: str) -> None:

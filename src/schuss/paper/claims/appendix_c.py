@@ -114,15 +114,15 @@ def importance_sampling(jarzynski):
     items="toy_ebm",
 )
 def crisper(toy):
-    met, told = [], []
+    met, listed = [], []
     for data in ("mixture", "rings"):
         by = {
             s: [r["distance"] for r in toy["rows"] if r["data"] == data and r["sampler"] == s]
             for s in ("ESH", "ULA")
         }
         met.append(max(by["ESH"]) < min(by["ULA"]))
-        told.append(f"{data}: {max(by['ESH']):.3f} at most for {min(by['ULA']):.3f} at least")
-    return Finding("; ".join(told), "3 seeds", met)
+        listed.append(f"{data}: {max(by['ESH']):.3f} at most for {min(by['ULA']):.3f} at least")
+    return Finding("; ".join(listed), "3 seeds", met)
 
 
 langevin_fails = untried(
@@ -149,9 +149,9 @@ def stable_training(weighted):
     epochs = [len(run["max_weight"]) / EPOCH for run in runs]
     near = [run["colour"] is not None and run["colour"] < run["colours"]["noise"] for run in runs]
     stopped = sum(bool(run["stopped"]) for run in runs)
-    told = ", ".join(f"{run['colour']:.3f}" for run in runs if run["colour"] is not None)
+    listed = ", ".join(f"{run['colour']:.3f}" for run in runs if run["colour"] is not None)
     return Finding(
-        f"{stopped} of {len(runs)} diverged in {min(epochs):g} epochs; colours {told}, noise "
+        f"{stopped} of {len(runs)} diverged in {min(epochs):g} epochs; colours {listed}, noise "
         f"{runs[0]['colours']['noise']:.3f}",
         f"{len(runs)} seed",
         [not stopped, all(near), len(runs) >= 3 and min(epochs) >= EPOCHS],

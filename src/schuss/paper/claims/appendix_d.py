@@ -72,9 +72,9 @@ def algorithm_1(estimators):
 def algorithm_2(estimators):
     rows = estimators["rows"].values()
     off = [(r["mean"]["random time"] - r["truth"]) / r["error"]["random time"] for r in rows]
-    told = ", ".join(f"{value:+.1f}" for value in off)
+    listed = ", ".join(f"{value:+.1f}" for value in off)
     return Finding(
-        f"off by {told} standard errors",
+        f"off by {listed} standard errors",
         f"{estimators['chains']} chains",
         [abs(value) < 3 for value in off],
     )
@@ -147,12 +147,12 @@ def nose_hoover_step(step_sizes):
     for name, row in targets.items():
         broken = [float(step) for step, share in row["nose_hoover"].items() if share > 0]
         first[name] = min(broken, default=float("inf"))
-    told = ", ".join(
+    listed = ", ".join(
         f"{TARGETS[n]} {'none up to 1' if s == float('inf') else f'{s:g}'}"
         for n, s in first.items()
     )
     return Finding(
-        f"first errors at {told}",
+        f"first errors at {listed}",
         f"{step_sizes['chains']} chains",
         [s <= 0.03 for s in first.values()],
     )
@@ -196,9 +196,9 @@ def larger_step_on_jem(jem, structure):
         for start in ("noise", "buffer")
     }
     slope = structure["order"]["scaled"]["one step"]["slope"]
-    told = "; ".join(f"from {s} {a:.2f} for {b:.2f}" for s, (a, b) in ends.items())
+    listed = "; ".join(f"from {s} {a:.2f} for {b:.2f}" for s, (a, b) in ends.items())
     return Finding(
-        f"{told}; slope {slope:.2f}",
+        f"{listed}; slope {slope:.2f}",
         "50 chains",
         [*(a < b for a, b in ends.values()), 2.8 < slope < 3.2],
     )
@@ -221,9 +221,9 @@ def errors_beyond_one(step_sizes):
             min(row["esh"][step]["frozen single"] for step in ("3", "10")) > 0 for row in rows
         ],
     }
-    told = ", ".join(f"{name} {sum(each)}" for name, each in broken.items())
+    listed = ", ".join(f"{name} {sum(each)}" for name, each in broken.items())
     return Finding(
-        f"errors on so many of 6 targets: {told}",
+        f"errors on so many of 6 targets: {listed}",
         f"{step_sizes['chains']} chains",
         [all(each) for each in broken.values()],
     )

@@ -18,15 +18,15 @@ from schuss.paper.samplers import TABLE, TARGETS
 )
 def explores_rapidly(movies):
     rows, grid = movies["movies"]["integrators"], movies["gradients"]
-    met, told = [], []
+    met, listed = [], []
     for k in (10, 20, 40, 80, 200):
         seen = {name: row["measure"][grid.index(k)] for name, row in rows.items()}
         best = min(seen, key=seen.__getitem__)
         met.append(best == "ESH-leap")
-        told.append(
+        listed.append(
             f"{k}: {seen['ESH-leap']:.2f}" + ("" if met[-1] else f" ({best} {seen[best]:.2f})")
         )
-    return Finding("; ".join(told), f"{movies['chains']} chains", met)
+    return Finding("; ".join(listed), f"{movies['chains']} chains", met)
 
 
 @claim(
@@ -37,7 +37,7 @@ def explores_rapidly(movies):
     items="integrators",
 )
 def dominates(integrators):
-    met, told = [], []
+    met, listed = [], []
     for name, shown in integrators["targets"].items():
         ours = np.asarray(shown["rows"]["leap"]["mmd"])
         ahead = []
@@ -48,8 +48,8 @@ def dominates(integrators):
                 ahead.append(other)
         met.append(not ahead)
         if ahead:
-            told.append(f"{name}: {', '.join(ahead)} ahead somewhere")
-    return Finding("; ".join(told) or "on all five", f"{integrators['chains']} chains", met)
+            listed.append(f"{name}: {', '.join(ahead)} ahead somewhere")
+    return Finding("; ".join(listed) or "on all five", f"{integrators['chains']} chains", met)
 
 
 @claim(
@@ -146,13 +146,13 @@ def chaos_and_mixing(ergodicity, mmd):
         for n in GAUSSIAN_AND_MIXTURE
     ]
     correlation = float(spearmanr(chaos, end).statistic)  # pyright: ignore
-    told = ", ".join(
+    listed = ", ".join(
         f"{TARGETS[n]} {c:.3g}: {e:.0f}"
         for n, c, e in zip(GAUSSIAN_AND_MIXTURE, chaos, end, strict=True)
     )
     scatter = rank_correlation(ergodicity)
     return Finding(
-        f"scatter {scatter:.2f}; MMD² {correlation:.2f} (exponent: MMD²/sd: {told})",
+        f"scatter {scatter:.2f}; MMD² {correlation:.2f} (exponent: MMD²/sd: {listed})",
         "8 flows, 5 targets",
         [scatter <= -0.7, correlation <= -0.7],
     )

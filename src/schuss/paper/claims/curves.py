@@ -9,7 +9,7 @@ GAUSSIAN_AND_MIXTURE = ("mog", "mog-prior", "scg", "scg-bias", "icg")
 LANGEVIN = ("ULA 0.1", "MALA 0.1")
 OTHERS = ("HMC k=5", "MALA 0.1", "NH", "NUTS", "ULA 0.1")
 NEAR = 3.0
-"""Standard deviations of MMD² between exact samples within which samples can't be told apart."""
+"""Standard deviations of MMD² between exact samples within which samples can't be listed apart."""
 
 
 def value(mmd: dict[str, Any], target: str, sampler: str, gradients: int) -> float:
@@ -24,12 +24,12 @@ def limits(mmd: dict[str, Any], target: str, sampler: str, gradients: int) -> tu
 
 
 def floor(mmd: dict[str, Any], target: str) -> float:
-    """MMD² up to which samples can't be told from exact ones."""
+    """MMD² up to which samples can't be listed from exact ones."""
     return NEAR * mmd["null"][target]["sd"]
 
 
 def behind(mmd: dict[str, Any], target: str, sampler: str, others, gradients: int) -> bool:
-    """Whether a sampler can be told from exact ones, and its interval lies above another's."""
+    """Whether a sampler can be listed from exact ones, and its interval lies above another's."""
     if value(mmd, target, sampler, gradients) <= floor(mmd, target):
         return False
     low, _ = limits(mmd, target, sampler, gradients)

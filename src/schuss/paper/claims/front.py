@@ -38,9 +38,9 @@ def no_stochastic_step(ergodicity):
 def samples_exactly(shell, structure):
     ours = [row for row in shell["levels"] if row["q"] == 1]
     volume = structure["volume"]["flow, original"]["log_det"]
-    told = ", ".join(f"{row['energy']:.3f}" for row in ours)
+    listed = ", ".join(f"{row['energy']:.3f}" for row in ours)
     return Finding(
-        f"E[E] {told} for {shell['truth']:.3f}; H kept to {structure['drift']:.0e}, volume to "
+        f"E[E] {listed} for {shell['truth']:.3f}; H kept to {structure['drift']:.0e}, volume to "
         f"{volume:.0e}",
         f"± {max(row['error'] for row in ours):.3f}",
         [*(abs(row["off"]) < 3 for row in ours), max(structure["drift"], volume) < 1e-8],
@@ -80,16 +80,16 @@ def flow_without_training(jarzynski):
     "with existing ODE solvers, but we derive a specialized solver that exhibits much better "
     "performance.",
     rule="On each of the five targets of Figure 3 the scaled leapfrog's MMD² after 200 gradients "
-    "is below half of Runge–Kutta's, or cannot be told from exact samples.",
+    "is below half of Runge–Kutta's, or cannot be listed from exact samples.",
     items="integrators",
 )
 def specialised_solver(integrators):
-    met, told = [], []
+    met, listed = [], []
     for name, shown in integrators["targets"].items():
         ours, theirs = (shown["rows"][m]["mmd"][-1] for m in ("leap", "rk"))
         met.append(ours <= max(theirs / 2, 3 * shown["null"]))
-        told.append(f"{name} {ours:.2g} against {theirs:.2g}")
-    return Finding("; ".join(told), f"{integrators['chains']} chains", met)
+        listed.append(f"{name} {ours:.2g} against {theirs:.2g}")
+    return Finding("; ".join(listed), f"{integrators['chains']} chains", met)
 
 
 @claim(
@@ -107,10 +107,10 @@ def converges_faster(mmd, cifar, mnist):
     met = [name not in behind_on for name in GAUSSIAN_AND_MIXTURE]
     nearer = [_nearer(cifar["rows"], which) for which in (None, "beside")]
     nearer.append(_nearer(mnist["rows"], None))
-    told = ", ".join(f"{value:+.1f}" for value in nearer)
+    listed = ", ".join(f"{value:+.1f}" for value in nearer)
     return Finding(
         f"after 50 gradients behind on {titles(behind_on)}; buffers of CIFAR-10, twice, and MNIST "
-        f"nearer by {told} standard errors; stability wasn't compared",
+        f"nearer by {listed} standard errors; stability wasn't compared",
         "95 % intervals; 3 seeds",
         [*met, *(value > 2 for value in nearer)],
     )

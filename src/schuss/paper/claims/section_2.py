@@ -133,10 +133,10 @@ def singularity_avoided(shell):
 def shell_is_gibbs(shell):
     ours = [row for row in shell["levels"] if row["q"] == 1]
     newton = [row for row in shell["levels"] if row["q"] == 0]
-    told = ", ".join(f"{row['energy']:.3f}" for row in ours)
+    listed = ", ".join(f"{row['energy']:.3f}" for row in ours)
     other = ", ".join(f"{row['energy']:.2f}" for row in newton)
     return Finding(
-        f"E[E] {told} for {shell['truth']:.3f}; Newton {other}",
+        f"E[E] {listed} for {shell['truth']:.3f}; Newton {other}",
         f"± {max(row['error'] for row in ours):.3f}",
         [*(abs(row["off"]) < 3 for row in ours), all(abs(row["off"]) > 3 for row in newton)],
     )
@@ -282,16 +282,16 @@ def steps_vary(structure):
     "This leads to very slow integration with a fixed step size, as we will illustrate in the "
     "results.",
     rule="On each target of Figure 3 the original leapfrog's MMD² after 200 gradients is more than "
-    "twice the scaled one's and can be told from exact samples.",
+    "twice the scaled one's and can be listed from exact samples.",
     items="integrators",
 )
 def original_is_slow(integrators):
-    met, told = [], []
+    met, listed = [], []
     for name, shown in integrators["targets"].items():
         ours, theirs = (shown["rows"][m]["mmd"][-1] for m in ("leap", "leap-orig"))
         met.append(theirs > 2 * ours and theirs > 3 * shown["null"])
-        told.append(f"{name} {theirs:.2g} for {ours:.2g}")
-    return Finding("; ".join(told), f"{integrators['chains']} chains", met)
+        listed.append(f"{name} {theirs:.2g} for {ours:.2g}")
+    return Finding("; ".join(listed), f"{integrators['chains']} chains", met)
 
 
 @claim(
@@ -424,9 +424,9 @@ def unit_vector(kicks):
 )
 def random_time(estimators):
     apart = {name: row["apart"]["random time"] for name, row in estimators["rows"].items()}
-    told = ", ".join(f"{value:+.1f}" for value in apart.values())
+    listed = ", ".join(f"{value:+.1f}" for value in apart.values())
     return Finding(
-        f"{told} standard errors apart",
+        f"{listed} standard errors apart",
         f"{estimators['chains']} chains",
         [abs(value) < 3 for value in apart.values()],
     )
@@ -443,9 +443,9 @@ def random_time(estimators):
 def weighted_sample(estimators):
     rows = estimators["rows"].values()
     off = [(row["mean"]["weights"] - row["truth"]) / row["error"]["weights"] for row in rows]
-    told = ", ".join(f"{value:+.1f}" for value in off)
+    listed = ", ".join(f"{value:+.1f}" for value in off)
     return Finding(
-        f"off by {told} standard errors: orbits that stay about one mode are never entered",
+        f"off by {listed} standard errors: orbits that stay about one mode are never entered",
         f"{estimators['chains']} chains",
         [abs(value) < 3 for value in off],
     )
@@ -461,9 +461,9 @@ def weighted_sample(estimators):
 )
 def reservoir_sampling(estimators):
     apart = [row["apart"]["reservoir"] for row in estimators["rows"].values()]
-    told = ", ".join(f"{value:+.1f}" for value in apart)
+    listed = ", ".join(f"{value:+.1f}" for value in apart)
     return Finding(
-        f"{told} standard errors apart",
+        f"{listed} standard errors apart",
         f"{estimators['chains']} chains",
         [abs(value) < 3 for value in apart],
     )
@@ -477,8 +477,8 @@ def reservoir_sampling(estimators):
 )
 def no_annealing(jarzynski):
     off = {row["dim"]: row["off"] for row in jarzynski["diagnosis"]}
-    told = ", ".join(f"{value:+.2f} (d = {dim})" for dim, value in off.items())
-    return Finding(f"log Z off by {told}", "256 chains", [abs(v) < 0.5 for v in off.values()])
+    listed = ", ".join(f"{value:+.2f} (d = {dim})" for dim, value in off.items())
+    return Finding(f"log Z off by {listed}", "256 chains", [abs(v) < 0.5 for v in off.values()])
 
 
 @claim(

@@ -40,19 +40,19 @@ def mmd_has_power(mmd):
     "While we perform our experiments without burn-in in the transient regime, ESS can be "
     "interpreted as a proxy for mixing speed, as it depends on the auto-correlation in a chain.",
     rule="On each of five targets the sampler of Table 1 with the best ESS is the one with the "
-    "lowest MMD² after 200 gradients, or cannot be told from exact samples then.",
+    "lowest MMD² after 200 gradients, or cannot be listed from exact samples then.",
     items="table1 mmd",
 )
 def ess_is_a_proxy(table1, mmd):
-    met, told = [], []
+    met, listed = [], []
     for name in GAUSSIAN_AND_MIXTURE:
         rows = {r["sampler"]: r["mean"] for r in table1["rows"] if r["target"] == name}
         best = max(rows, key=rows.__getitem__)
         ends = {sampler: value(mmd, name, sampler, 200) for sampler in TABLE}
         met.append(ends[best] <= max(min(ends.values()), floor(mmd, name)))
         if not met[-1]:
-            told.append(f"{TARGETS[name]} ({best})")
-    return Finding(f"not on {', '.join(told) or 'none'}", f"{mmd['chains']} chains", met)
+            listed.append(f"{TARGETS[name]} ({best})")
+    return Finding(f"not on {', '.join(listed) or 'none'}", f"{mmd['chains']} chains", met)
 
 
 @claim(
@@ -102,19 +102,19 @@ def figure_3(integrators):
     "3.1",
     "Sec. E.1 confirms that the leapfrog integrator for the scaled ODE is the best approach across "
     "datasets.",
-    rule="After 200 gradients its MMD² is the lowest, or cannot be told from exact samples, on "
+    rule="After 200 gradients its MMD² is the lowest, or cannot be listed from exact samples, on "
     "each of five targets.",
     items="integrators",
 )
 def best_across_datasets(integrators):
-    met, told = [], []
+    met, listed = [], []
     for name, shown in integrators["targets"].items():
         end = {m: shown["rows"][m]["mmd"][-1] for m in ("leap", "leap-orig", "rk", "rk-orig")}
         met.append(end["leap"] <= max(min(end.values()), 0.0) + 3 * shown["null"])
         if not met[-1]:
-            told.append(f"{name} {end['leap']:.1e}, best {min(end.values()):.1e}")
+            listed.append(f"{name} {end['leap']:.1e}, best {min(end.values()):.1e}")
     return Finding(
-        f"on {sum(met)} of {len(met)}" + (f"; not {'; '.join(told)}" if told else ""),
+        f"on {sum(met)} of {len(met)}" + (f"; not {'; '.join(listed)}" if listed else ""),
         f"{integrators['chains']} chains",
         met,
     )
@@ -144,20 +144,20 @@ def as_large_as_possible(step_sizes):
     "3.1",
     "This leads us to use a value of ε = 0.1 in subsequent experiments.",
     rule="On each of five targets (not the funnel) ε = 0.1 has the lowest MMD² of the powers of "
-    "ten after 200 gradients, or cannot be told from exact samples.",
+    "ten after 200 gradients, or cannot be listed from exact samples.",
     items="step_sizes",
 )
 def step_of_a_tenth(step_sizes):
-    met, told = [], []
+    met, listed = [], []
     for name in GAUSSIAN_AND_MIXTURE:
         row = step_sizes["targets"][name]
         mmd = {step: row["esh"][step]["mmd"] for step in ("0.001", "0.01", "0.1", "1", "10")}
         met.append(mmd["0.1"] <= max(min(mmd.values()), 0.0) + 3 * row["null"])
         if not met[-1]:
             best = min(mmd, key=mmd.__getitem__)
-            told.append(f"{TARGETS[name]} prefers {best} ({mmd[best]:.1e} for {mmd['0.1']:.1e})")
+            listed.append(f"{TARGETS[name]} prefers {best} ({mmd[best]:.1e} for {mmd['0.1']:.1e})")
     return Finding(
-        f"on {sum(met)} of {len(met)}" + (f"; {'; '.join(told)}" if told else ""),
+        f"on {sum(met)} of {len(met)}" + (f"; {'; '.join(listed)}" if listed else ""),
         f"{step_sizes['chains']} chains",
         met,
     )
@@ -255,7 +255,7 @@ def langevin_is_strong(mmd):
     items="mmd",
 )
 def mixed_results(mmd):
-    met, told = [], []
+    met, listed = [], []
     for sampler in ("NH", "HMC k=5"):
         good = [n for n in GAUSSIAN_AND_MIXTURE if value(mmd, n, sampler, 200) <= floor(mmd, n)]
         bad = [
@@ -264,8 +264,8 @@ def mixed_results(mmd):
             if value(mmd, n, sampler, 200) > value(mmd, n, sampler, 0) / 2
         ]
         met.append(bool(good and bad))
-        told.append(f"{sampler}: like exact samples on {titles(good)}, far on {titles(bad)}")
-    return Finding("; ".join(told), f"{mmd['chains']} chains", met)
+        listed.append(f"{sampler}: like exact samples on {titles(good)}, far on {titles(bad)}")
+    return Finding("; ".join(listed), f"{mmd['chains']} chains", met)
 
 
 @claim(
@@ -277,13 +277,13 @@ def mixed_results(mmd):
     items="mmd",
 )
 def nuts_uncompetitive(mmd):
-    told, met = [], []
+    listed, met = [], []
     for sampler in ("NUTS", "NUTS tuned"):
         others = [s for s in TABLE if s != sampler and s != "NUTS"]
         lost = [n for n in GAUSSIAN_AND_MIXTURE if behind(mmd, n, sampler, others, 200)]
-        told.append(f"{sampler} behind on {titles(lost)}")
+        listed.append(f"{sampler} behind on {titles(lost)}")
         met.append(len(lost) >= 2)
-    return Finding("; ".join(told), "95 % intervals", met)
+    return Finding("; ".join(listed), "95 % intervals", met)
 
 
 @claim(
@@ -315,12 +315,12 @@ def competitive_in_all(mmd):
 def effective_when_biased(mmd):
     names = ("mog-prior", "scg-bias")
     met = [all(behind(mmd, n, s, [ESH], 50) for s in OTHERS) for n in names]
-    told = "; ".join(
+    listed = "; ".join(
         f"{TARGETS[n]} {value(mmd, n, ESH, 50):.4f}, best other "
         f"{min(value(mmd, n, s, 50) for s in OTHERS):.4f}"
         for n in names
     )
-    return Finding(told, "95 % intervals", met)
+    return Finding(listed, "95 % intervals", met)
 
 
 @claim(
@@ -373,8 +373,8 @@ def lags_slightly(mmd):
     end = {n: value(mmd, n, ESH, 200) for n in names}
     theirs = {n: min(value(mmd, n, s, 200) for s in LANGEVIN) for n in names}
     slightly = [end[n] <= max(2 * theirs[n], floor(mmd, n)) for n in names]
-    told = "; ".join(f"{TARGETS[n]} {end[n]:.1e}, Langevin {theirs[n]:.1e}" for n in names)
-    return Finding(f"after 200: {told}", f"{mmd['chains']} chains", [*lags, *slightly])
+    listed = "; ".join(f"{TARGETS[n]} {end[n]:.1e}, Langevin {theirs[n]:.1e}" for n in names)
+    return Finding(f"after 200: {listed}", f"{mmd['chains']} chains", [*lags, *slightly])
 
 
 @claim(

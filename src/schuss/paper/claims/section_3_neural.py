@@ -19,11 +19,11 @@ def _ends(jem, start, at=-1):
     items="jem",
 )
 def lower_than_ula(jem):
-    told, met = [], []
+    listed, met = [], []
     for start in (NOISE, "buffer"):
         ends = _ends(jem, start)
         met.append(ends["ULA"] - ends["ESH 0.5"] > 1)
-        told.append(f"from {start} {ends['ESH 0.5']:.2f}, ULA {ends['ULA']:.2f}")
+        listed.append(f"from {start} {ends['ESH 0.5']:.2f}, ULA {ends['ULA']:.2f}")
     curves = jem["curves"][NOISE]
     above = [
         k
@@ -32,7 +32,7 @@ def lower_than_ula(jem):
     ]
     until = f"ESH is above until {max(above)} gradients" if above else "ESH is below throughout"
     return Finding(
-        f"{'; '.join(told)}; from noise {until}", "50 chains, one network", [*met, not above]
+        f"{'; '.join(listed)}; from noise {until}", "50 chains, one network", [*met, not above]
     )
 
 
@@ -62,16 +62,16 @@ def nose_hoover_is_strong(jem):
 )
 def larger_step_is_best(jem):
     checks = [(NOISE, 200), ("buffer", 200), (NOISE, 20), (NOISE, 50)]
-    met, told = [], []
+    met, listed = [], []
     for start, at in checks:
         ends = _ends(jem, start, min(at, jem["gradients"]))
         best = min(ends, key=ends.__getitem__)
         met.append(best == "ESH 1")
-        told.append(
+        listed.append(
             f"{start} {at}: {ends['ESH 1']:.2f}"
             + ("" if met[-1] else f" ({best} {ends[best]:.2f})")
         )
-    return Finding("; ".join(told), "50 chains, one network", met)
+    return Finding("; ".join(listed), "50 chains, one network", met)
 
 
 @claim(
@@ -159,13 +159,13 @@ def _apart(cifar, which, key):
     items="cifar_ebm",
 )
 def buffers_are_reasonable(cifar):
-    met, told = [], []
+    met, listed = [], []
     for which, marks in ((None, cifar["marks"]), ("beside", cifar["beside"])):
         single = marks["distances"][max(marks["distances"], key=int)]["one class"]
         for name, values in zip(("ESH", "ULA"), _pair(cifar, which, "distance"), strict=True):
             met.append(values.mean() < single)
-            told.append(f"{name} {values.mean():.1f} for {single:.0f}")
-    return Finding("; ".join(told), "3 seeds, a fiftieth of the paper's gradients", met)
+            listed.append(f"{name} {values.mean():.1f} for {single:.0f}")
+    return Finding("; ".join(listed), "3 seeds, a fiftieth of the paper's gradients", met)
 
 
 @claim(
@@ -207,7 +207,7 @@ long_langevin = untried(
     items="toy_ebm",
 )
 def crisp_boundaries(toy):
-    met, told = [], []
+    met, listed = [], []
     for data in ("mixture", "rings"):
         mean = {
             sampler: np.mean(
@@ -220,8 +220,8 @@ def crisp_boundaries(toy):
             for sampler in ("ESH", "ULA")
         }
         met.append(mean["ESH"] <= mean["ULA"] / 2)
-        told.append(f"{data} {mean['ESH']:.3f} for {mean['ULA']:.3f}")
-    return Finding("; ".join(told), "3 seeds", met)
+        listed.append(f"{data} {mean['ESH']:.3f} for {mean['ULA']:.3f}")
+    return Finding("; ".join(listed), "3 seeds", met)
 
 
 @claim(

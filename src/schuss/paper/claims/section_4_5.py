@@ -16,7 +16,7 @@ from schuss.paper.thermostats import KINDS, best
     items="thermostats",
 )
 def thermostats_are_slow(thermostats):
-    met, told = [], []
+    met, listed = [], []
     for which in ("ε 0.01", "best ε"):
         for kind in KINDS:
             slow = 0
@@ -25,9 +25,9 @@ def thermostats_are_slow(thermostats):
                 end = float("inf") if curve is None else curve[-1]
                 slow += end > max(2 * row["ESH"][-1], 3 * row["null"])
             met.append(slow >= 3)
-            told.append(f"{kind}, {which}: {slow}")
+            listed.append(f"{kind}, {which}: {slow}")
     return Finding(
-        f"slow on so many of {len(thermostats['targets'])}: {'; '.join(told)}",
+        f"slow on so many of {len(thermostats['targets'])}: {'; '.join(listed)}",
         f"{thermostats['chains']} chains",
         met,
     )
@@ -61,12 +61,12 @@ def isokinetic(thermostats):
 )
 def faster_mixing(thermostats):
     rows = {row["length"]: row for row in thermostats["mixing"]}
-    plain, met, told = rows.pop(None), [], []
+    plain, met, listed = rows.pop(None), [], []
     for at in ("40", "200"):
         met += [plain[at] <= row[at] for row in rows.values()]
         others = ", ".join(f"{row[at]:.3f}" for row in rows.values())
-        told.append(f"after {at}: {plain[at]:.3f} for {others}")
-    return Finding("; ".join(told), f"{4 * thermostats['chains']} chains", met)
+        listed.append(f"after {at}: {plain[at]:.3f} for {others}")
+    return Finding("; ".join(listed), f"{4 * thermostats['chains']} chains", met)
 
 
 backpropagation = untried(
