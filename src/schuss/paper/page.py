@@ -15,7 +15,7 @@ HEAD = """# The paper, reproduced
 What *Hamiltonian Dynamics with Non-Newtonian Momentum for Rapid Sampling* (Ver Steeg and Galstyan,
 2021) says, sentence by sentence, and what its experiments, made again, find. The rule of a verdict
 was committed before the run that it judges: rules were written with runs of seed 0 at hand, and
-seed 1 is judged, but for neural networks. They are beside the sentences in
+seed 1 is judged (2 for Table 1), but for neural networks. They are beside the sentences in
 [claims.json](reproduction/claims.json). All conditions of a rule met is "holds", some is "holds in
 part". Figures come from the results in that folder.
 

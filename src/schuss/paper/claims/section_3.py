@@ -402,8 +402,7 @@ def best_of_both(warm_start):
 @claim(
     "3.2",
     "The large scores for effective sample size in Table 1 show that ESH dynamics mix quickly.",
-    rule="By the paper's ESS, ESH leads on five of six targets and the entries agree with the "
-    "paper's (at most two of 36 beyond two standard errors); by a sound ESS it leads too.",
+    rule="By the paper's ESS, ESH leads on at least five of six targets; and by a sound ESS too.",
     items="table1",
 )
 def large_ess(table1):
@@ -416,12 +415,26 @@ def large_ess(table1):
         return sum(found)
 
     paper, sound = leads(table1["rows"], "mean"), leads(table1["sound"], "ess")
-    missing = len(table1["rows"]) - table1["within"]
     return Finding(
-        f"leads on {paper} of 6, by the sound ESS on {sound}; {missing} of "
-        f"{len(table1['rows'])} entries differ",
-        f"Σz² {table1['chi_square']:.0f}, p = {table1['p_value']:.2f}",
-        [paper >= 5 and missing <= 2, sound >= 5],
+        f"leads on {paper} of 6, by the sound ESS on {sound}",
+        "500 chains",
+        [paper >= 5, sound >= 5],
+    )
+
+
+@claim(
+    "Table 1",
+    "Effective Sample Size (with Standard Deviation)",
+    rule="The sum of z² over the 36 entries, in standard errors of both, is one that chance "
+    "leaves: p above 0.001.",
+    items="table1",
+)
+def entries_agree(table1):
+    return Finding(
+        f"{table1['within']} of {len(table1['rows'])} entries within two standard errors; Σz² "
+        f"{table1['chi_square']:.0f}, p = {table1['p_value']:.2g}",
+        "500 chains",
+        [table1["p_value"] > 0.001],
     )
 
 
