@@ -402,7 +402,8 @@ def best_of_both(warm_start):
 @claim(
     "3.2",
     "The large scores for effective sample size in Table 1 show that ESH dynamics mix quickly.",
-    rule="By the paper's ESS, ESH leads on at least five of six targets; and by a sound ESS too.",
+    rule="ESH leads the paper's samplers on each of six targets: by the paper's ESS, and by a sound "
+    "one.",
     items="table1",
 )
 def large_ess(table1):
@@ -412,13 +413,11 @@ def large_ess(table1):
             mine = {r["sampler"]: r[key] for r in rows if r["target"] == target}
             mine = {s: v for s, v in mine.items() if s in TABLE}
             found.append(bool(mine) and max(mine, key=mine.__getitem__) == ESH)
-        return sum(found)
+        return found
 
     paper, sound = leads(table1["rows"], "mean"), leads(table1["sound"], "ess")
     return Finding(
-        f"leads on {paper} of 6, by the sound ESS on {sound}",
-        "500 chains",
-        [paper >= 5, sound >= 5],
+        f"on {sum(paper)} of 6, by the sound ESS on {sum(sound)}", "500 chains", [*paper, *sound]
     )
 
 
