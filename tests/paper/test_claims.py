@@ -79,4 +79,4 @@ def test_without_results_nothing_is_judged(tmp_path):
     where = page.write((), tmp_path, folder)
     there = json.loads((folder / "claims.json").read_text())
     assert {row["verdict"] for row in there} == {"not tried"}
-    assert f"{len(CLAIMS)} not tried" in where.read_text()
+    assert f"{len(CLAIMS)} were not tried" in where.read_text()

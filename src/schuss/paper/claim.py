@@ -9,7 +9,13 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-VERDICTS = ("holds", "holds in part", "does not hold", "not tried")
+VERDICTS = {
+    "holds": "hold",
+    "holds in part": "hold in part",
+    "does not hold": "do not hold",
+    "not tried": "were not tried",
+}
+"""And what several sentences do."""
 NOTHING = "–"
 
 
@@ -86,7 +92,7 @@ def rows(claims: Iterable[Claim], results: Mapping[str, Any]) -> list[dict[str, 
 
 def table(rows: Sequence[Mapping[str, str]]) -> str:
     """The rows in Markdown, counted first."""
-    counts = [f"{sum(row['verdict'] == v for row in rows)} {v}" for v in VERDICTS]
+    counts = [f"{sum(row['verdict'] == v for row in rows)} {verb}" for v, verb in VERDICTS.items()]
     lines = [
         f"Of {len(rows)} sentences {', '.join(counts)}.",
         "",
