@@ -101,6 +101,9 @@ bench-loop: $(VENV)/dev
 bench-training: $(VENV)/dev
 	@$(ONE) $(BIN)/python benchmarks/training.py
 
+bench-dimensions: $(VENV)/dev
+	@$(ONE) $(BIN)/python benchmarks/dimensions.py
+
 bench-coverage: $(VENV)/dev
 	@$(ONE) $(BIN)/python benchmarks/coverage_at_stop.py
 
