@@ -53,7 +53,7 @@ def alike(first: dict[str, Any], second: dict[str, Any]) -> bool:
     return abs(ends[0] - ends[1]) < 0.1 * max(ends)
 
 
-def _other(result: dict[str, Any]) -> dict[str, Any]:
+def by_the_other(result: dict[str, Any]) -> dict[str, Any]:
     """The same as the ruler beside sees it."""
     rows, marks = [row | row["beside"] for row in result["rows"]], result["beside"]
     long = result.get("long")
@@ -66,7 +66,7 @@ def beside_words(result: dict[str, Any]) -> str:
     """The distances by the other ruler."""
     if "beside" not in result:
         return ""
-    other = _other(result)
+    other = by_the_other(result)
     marks = other["marks"]
     found = marks["distances"][_sizes(marks)[-1]]
     means = [values(other, sampler, key).mean() for key in MEASURED for sampler in SAMPLERS]
@@ -90,7 +90,7 @@ def long_words(result: dict[str, Any]) -> str:
     members = "nearer" if together < 0.99 * single else "no nearer"
     measured, other = result, ""
     if not alike(run["marks"], result["marks"]):
-        measured, other = _other(result), ", by that other ruler,"
+        measured, other = by_the_other(result), ", by that other ruler,"
     before = values(measured, "ESH", "distance").mean()
     change = "nearer than" if run["distance"] < before else "no nearer than"
     return (
@@ -108,7 +108,7 @@ def _sizes(marks: dict[str, Any]) -> list[str]:
 
 def where(result: dict[str, Any]) -> str:
     """Where the samples lie between training images and noise."""
-    ruled = [result, _other(result)] if "beside" in result else [result]
+    ruled = [result, by_the_other(result)] if "beside" in result else [result]
     words = " By the other ruler, ".join(map(_way, ruled))
     return words[0].upper() + words[1:]
 

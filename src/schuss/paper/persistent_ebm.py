@@ -158,19 +158,23 @@ class Page:
             "image-gradients a second |",
             "|---|---|---|---|---|",
         ]
+        other = distances.by_the_other(result) if "beside" in result else None
+
+        def cells(measured: dict[str, Any], sampler: str) -> str:
+            each = (distances.values(measured, sampler, key) for key in distances.MEASURED)
+            return " | ".join(", ".join(f"{value:.2f}" for value in row) for row in each)
+
         for sampler in distances.SAMPLERS:
             runs = [run for run in result["runs"] if run["sampler"] == sampler]
-            each = [
-                ", ".join(f"{value:.2f}" for value in distances.values(result, sampler, key))
-                for key in distances.MEASURED
-            ]
             seconds = np.mean([run["seconds"] for run in runs])
             speed = np.mean([run["speed"] for run in runs])
-            lines.append(f"| {sampler} | {' | '.join(each)} | {seconds:.0f} | {speed:,.0f} |")
+            lines.append(f"| {sampler} | {cells(result, sampler)} | {seconds:.0f} | {speed:,.0f} |")
+            if other:
+                lines.append(f"| {sampler}, by the other ruler | {cells(other, sampler)} | | |")
         lines += distances.long_lines(result)
         for step, rows in result.get("other_steps", {}).items():
-            cells = (", ".join(f"{row[key]:.2f}" for row in rows) for key in distances.MEASURED)
-            lines.append(f"| {step} | {' | '.join(cells)} | | |")
+            each = (", ".join(f"{row[key]:.2f}" for row in rows) for key in distances.MEASURED)
+            lines.append(f"| {step} | {' | '.join(each)} | | |")
         marks, row = result["marks"], result["rows"][0]
         scales = "; ".join(
             f"of {size} images, {m['floor']:.2f} for training images, {m['noisy']:.2f} with noise "
