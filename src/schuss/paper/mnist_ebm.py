@@ -12,6 +12,6 @@ ITEM = Page(
         "32×32. The energy's scale, 1000 for both, is one at which ESH seldom has to be rolled "
         "back: at the 20000 of CIFAR-10, and still at 5000, its steps turn too far in the first "
         "iterations. Langevin's step is the best of three about √(2/scale), at which its gradient "
-        "step is one; the others are below the table. ESH's step wasn't tuned."
+        "step is one; the others are in the table. ESH's step wasn't tuned."
     ),
 ).item()
