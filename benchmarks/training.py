@@ -11,6 +11,9 @@ with
     from_noise      of chains from noise with the average net, as many steps as in 15 iterations
     gradients       of the sampler for each chain; seconds: of training
 
+SGLD is Langevin dynamics as it is run for images, x ← clamp(x − α clip(∇f, .03) + .005 z) from the
+last state, the squares of energies regularised; its rules are α, and the best of the three counts.
+
 and a row of the table {data, net, sampler, lr, seed, device, rollbacks, distance, best fixed
 distance, gradients}. All runs take about 5 hours of one core; those of seed 0 come first. A run
 that is stopped goes on with those that are missing. --minutes ends it, --only takes runs whose key
@@ -19,6 +22,7 @@ has all of these words. Several processes share the work by --part 0/4 --out par
 """
 
 import argparse
+import itertools
 import logging
 import math
 import pathlib
@@ -44,6 +48,7 @@ ITERATIONS, STEPS, BUFFER, MEASURED = 500, 20, 600, 297
 RATES = (1e-4, 1e-3, 3e-3)
 SCALES = (1e2, 3e2, 1e3, 3e3, 1e4)
 SEEDS = (0, 1, 2)
+SIGMA, ALPHAS = 0.005, (1.0, 10.0, 100.0)
 BATCH = {"digits": 64, "mnist": 32}
 STEP = {"digits": 0.3, "mnist": 0.5}
 """Of ESH; that of Langevin dynamics moves a coordinate as far."""
@@ -82,10 +87,17 @@ def spectral(channels, size):
 NETS = {net.__name__: net for net in (mlp, strided, papers, spectral)}
 
 
-def samplers(data, dim):
-    """Both samplers in the box of the images."""
-    box, step = (-1.1, 1.1), STEP[data]
-    return {"ESH": schuss.ESH(step, box=box), "ULA": schuss.ULA(step / math.sqrt(dim), box=box)}
+def sampling(row, dim):
+    """Arguments of the Trainer: a sampler in the box of the images, and the scale."""
+    box, step = (-1.1, 1.1), STEP[row["data"]]
+    if row["sampler"] == "SGLD":
+        scale = 2 * row["rule"] / SIGMA**2
+        clipped = schuss.ULA(SIGMA, box=box, boundary="clamp", gradient_clip=0.03 * scale)
+        return {"sampler": clipped, "energy_scale": scale, "keep": "last", "regularise": 0.1}
+    made = schuss.ESH(step, box=box)
+    if row["sampler"] == "ULA":
+        made = schuss.ULA(step / math.sqrt(dim), box=box)
+    return {"sampler": made, "energy_scale": row["rule"]}
 
 
 def trained(images, ruler, row):
@@ -96,13 +108,12 @@ def trained(images, ruler, row):
     trainer = ebm.Trainer(
         NETS[row["net"]](channels, size).to(device),
         x,
-        sampler=samplers(row["data"], x[0].numel())[row["sampler"]],
+        **sampling(row, x[0].numel()),
         steps=STEPS,
         buffer=ebm.ReplayBuffer(BUFFER, images.shape, reinit=0.02, seed=row["seed"], device=device),
         batch=BATCH[row["data"]],
         lr=row["lr"],
         iterations=ITERATIONS,
-        energy_scale=row["rule"],
         ema=0.99,
         compile=False,
         seed=row["seed"],
@@ -157,7 +168,7 @@ def setting(row):
 
 def wanted(device):
     """All runs in their order."""
-    return [
+    ours = [
         dict(zip(KEYS, (data, net, sampler, lr, rule, seed, device), strict=True))
         for seed in SEEDS
         for rules in ((("auto",), SCALES) if seed == 0 else (("auto",),))
@@ -167,6 +178,8 @@ def wanted(device):
         for lr in RATES
         for rule in rules
     ]
+    rivals = itertools.product(BATCH, NETS, ["SGLD"], RATES, ALPHAS, SEEDS[:1], [device])
+    return ours + [dict(zip(KEYS, values, strict=True)) for values in rivals]
 
 
 def loaded(path, digits, device):

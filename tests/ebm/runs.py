@@ -31,6 +31,7 @@ def trainer(net=None, examples=None, **options):
         "energy_scale": 1.0,
         "iterations": 12,
         "every": 4,
+        "page": False,
     }
     return ebm.Trainer(net, data() if examples is None else examples, **(settings | options))
 

@@ -88,7 +88,7 @@ def test_what_chains_keep():
 
 @pytest.mark.parametrize("images", [True, False])
 def test_what_is_left(tmp_path, images):
-    options = {"folder": tmp_path, "config": {"net": {"name": "<b>"}}}
+    options = {"folder": tmp_path, "page": True, "config": {"net": {"name": "<b>"}}}
     if images:
         torch.manual_seed(0)
         options |= {"net": ebm.StridedEnergy(2, 1, 8), "examples": torch.rand(40, 1, 8, 8)}
