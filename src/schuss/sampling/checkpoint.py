@@ -7,6 +7,7 @@ of all transitions since burn-in that are kept.
 import contextlib
 import importlib.metadata
 import math
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,17 +40,20 @@ class Saved:
         with understood(path):
             self.found = None if there is None else rebuilt(*there)
         self.rows = 0 if self.found is None else _aligned(self.found.blocks)
-        self.kind = self.found and (self.found.thin, self.found.temperature)
+        self.blocks = () if self.found is None else self.found.blocks
 
     def __call__(self, state: RunState) -> None:
         """Commit it, with the draws that are new."""
         if state is self.found:
             return
-        kind = (state.thin, state.temperature)
-        if kind != self.kind:
-            for name in FIELDS if self.rows else ():
+        same = len(self.blocks) <= len(state.blocks) and all(
+            map(operator.is_, self.blocks, state.blocks)
+        )
+        if self.rows and not same:  # blocks that were thinned or dropped are stored anew
+            for name in FIELDS:
                 self.store.truncate(name, self.rows)
-            self.rows, self.kind = 0, kind
+            self.rows = 0
+        self.blocks = state.blocks
         new, kept = flattened(state, self.rows)
         self.store.commit(kept, new)
         self.rows = _aligned(state.blocks)
