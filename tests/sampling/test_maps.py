@@ -140,12 +140,12 @@ def test_a_map_that_turns_out_wrong_is_left(monkeypatch):
     assert x[..., 1].mean() == pytest.approx(0, abs=5 / fast_ess(x)[1] ** 0.5)
 
 
-def test_draws_are_exact_in_a_map_that_is_wrong(monkeypatch):
-    """By 5 standard errors."""
+def test_a_curve_that_turns_out_wrong_is_left(monkeypatch):
+    """The mean by 5 standard errors."""
     state, x, _ = with_map(monkeypatch, curvature, parabola(), bent_otherwise)
-    assert state.search.changes and state.frozen
+    assert state.search.changes == 2 and state.transform.maps == () and state.frozen
     error = 1.25 / fast_ess(x)[1] ** 0.5
-    assert x[..., 1].mean() == pytest.approx(math.exp(0.5), abs=5 * error) and error < 0.1
+    assert x[..., 1].mean() == pytest.approx(math.exp(0.5), abs=5 * error) and error < 0.2
 
 
 def test_no_change_where_none_is_needed():

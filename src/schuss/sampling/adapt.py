@@ -5,7 +5,7 @@
 3. the metric, by the Fisher divergence: draws and their gradients
 4. ε, by the acceptance of first tries; L = 2√d
 5. the run has settled since the last of these that was a large change
-6. all is frozen once ESS is 100 over what has settled
+6. all is frozen once ESS is 100 over what has settled, and the map was found right again
 """
 
 import math
@@ -76,7 +76,8 @@ def adapt(state: RunState, seed: int) -> RunState:
     longer = min(int(state.steps * GROWTH), int(longest))
     if state.frozen:
         return state._replace(steps=longer)
-    if state.steady >= STEADY and state.mixing.ess >= ENOUGH_TO_FREEZE:
+    settled = state.steady >= STEADY and state.search.checked
+    if settled and state.mixing.ess >= ENOUGH_TO_FREEZE:
         return state._replace(steps=longer, frozen=True)
     state = _without_strays(_restarted(state, seed))
     x, grad = _recent(state)
@@ -221,9 +222,10 @@ def _search(state: RunState, x, grad, seed) -> tuple[tuple, Search]:
     rng = np.random.default_rng([seed, 11, tried.changes])
     found = search.best_map(x, grad, present, kinds, rng)
     if found is present:
-        return maps, tried._replace(due=max(2 * gradients, search.LEAST_GRADIENTS))
+        return maps, tried._replace(due=max(2 * gradients, search.LEAST_GRADIENTS), checked=True)
     due = gradients + search.LEAST_GRADIENTS
-    return (() if found is None else (found,)), Search(due, tried.changes + 1)
+    last = found is None or tried.changes + 1 == MAX_MAPS
+    return (() if found is None else (found,)), Search(due, tried.changes + 1, checked=last)
 
 
 def _metric(y, g, present) -> metrics.Metric:

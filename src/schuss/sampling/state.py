@@ -79,6 +79,7 @@ class Search(NamedTuple):
 
     due: int = 0  # gradients from which on it is tried again
     changes: int = 0
+    checked: bool = True  # whether the map in use was compared with others on draws made in it
 
 
 class Visited(NamedTuple):
