@@ -73,14 +73,9 @@ class Engine(Protocol):
         ...
 
     def record(
-        self, job: Job, state, first: int, count: int, every: int, show=None, room=None
+        self, job: Job, state, first: int, count: int, every: int
     ) -> tuple[Any, Any, Record]:
-        """Make `count · every` steps after step `first`: the state, the source and a Record.
-
-        `show(xp, job, state, info)` is what is recorded of a step, `told` unless given. With
-        `room`, what is compiled holds up to so many states, and serves every count up to it and any
-        `every`.
-        """
+        """Make `count · every` steps after step `first`: the state, the source and a Record."""
         ...
 
     def collect(

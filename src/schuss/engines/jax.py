@@ -129,24 +129,20 @@ class Jax:
                 job.kernel, _varying(job), spread(z, self.devices), velocity
             )
 
-    def record(self, job: Job, state, first, count, every, show=None, room=None):
+    def record(self, job: Job, state, first, count, every):
         """One loop over the recorded states, and inside it one over the steps between them."""
-        single, room = room is None and every == 1, room or count
         with precision(state.x.dtype):
             state = jax.tree.map(lambda part: spread(part, self.devices), state)
             state, record = loops(job.grad_fn).record(
                 job.kernel,
-                show or told,
-                room,
-                single,
+                count,
+                every == 1,
                 _varying(job),
                 state,
                 np.int32(first),
                 np.int32(count),
                 np.int32(every),
             )
-        if count < room:
-            record = jax.tree.map(lambda rows: np.asarray(rows)[:count], record)
         return state, job.source, record
 
     def evaluate(self, grad_fn, x):
@@ -227,7 +223,7 @@ def loops(grad_fn) -> Loops:
     return Loops(
         compiled(lambda x: grad_fn(x)),
         compiled(start, "kernel"),
-        compiled(record, "kernel", "show", "room", "single"),
+        compiled(record, "kernel", "room", "single"),
         compiled(fused, "kernel", "room"),
         compiled(collect, "kernel", "collection"),
     )
@@ -382,7 +378,7 @@ def _start(grad_fn, kernel, varying, z, velocity):
     return begin(jnp, job, z, _noise(job, z, 0, starting=True), velocity)
 
 
-def _record(grad_fn, kernel, show, room, single, varying, state, first, count, every):
+def _record(grad_fn, kernel, room, single, varying, state, first, count, every):
     job = Job(kernel, grad_fn, *varying)
 
     def advance(t, carry):
@@ -391,10 +387,10 @@ def _record(grad_fn, kernel, show, room, single, varying, state, first, count, e
         return step(jnp, job, state, noise, around)
 
     def remember(state, t):
-        _, told = jax.eval_shape(advance, t, (state, None))
-        carry = state, jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), told)
+        _, info = jax.eval_shape(advance, t, (state, None))
+        carry = state, jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), info)
         carry = advance(t, carry) if single else jax.lax.fori_loop(t, t + every, advance, carry)
-        return carry[0], show(jnp, job, *carry)
+        return carry[0], told(jnp, job, *carry)
 
     def body(k, carry):
         state, rows = carry

@@ -82,14 +82,14 @@ class Numpy:
         with np.errstate(all="ignore"):
             return begin(np, job, z, _noise(job, z, 0, starting=True), velocity)
 
-    def record(self, job: Job, state, first, count, every, show=None, room=None):
+    def record(self, job: Job, state, first, count, every):
         """Loop and remember."""
-        show, rows = show or told, []
+        rows = []
         with np.errstate(all="ignore"):
             for t in range(first + 1, first + count * every + 1):
                 state, info = step(np, job, state, _noise(job, state.x, t))
                 if (t - first) % every == 0:
-                    rows.append(show(np, job, state, info))
+                    rows.append(told(np, job, state, info))
         return state, job.source, stacked(np.stack, rows)
 
     def evaluate(self, grad_fn, x):

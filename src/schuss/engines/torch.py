@@ -150,9 +150,9 @@ class Torch:
             noise = _noise(job, job.source, z, 0, starting=True)
             return begin(xp, job, z, noise, velocity)
 
-    def record(self, job: Job, state, first, count, every, show=None, room=None):
+    def record(self, job: Job, state, first, count, every):
         """Loop and remember, on the host."""
-        source, show, rows = _fork(job.source), show or told, []
+        source, rows = _fork(job.source), []
         with evaluation(job.grad_fn.energy, cache=not self.compile), torch.no_grad():
             advance = self._made(_stepping, state.x, job.kernel, job.grad_fn)
             state = distinct(state) if self.compile else state
@@ -160,7 +160,7 @@ class Torch:
                 noise = _noise(job, source, state.x, t)
                 state, info = advance(state, noise, job.params, job.frames)
                 if (t - first) % every == 0:
-                    shown = show(xp, job, state, info)
+                    shown = told(xp, job, state, info)
                     rows.append([rebuild(torch.Tensor.cpu, part) for part in shown])
         return state, source, stacked(torch.stack, rows)
 
