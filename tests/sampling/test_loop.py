@@ -9,12 +9,12 @@ import pytest
 import torch
 
 import schuss
-from schuss.checkpoint import Checkpoint
 from schuss.sampling.checkpoint import flattened, rebuilt
 from schuss.sampling.sample import sample
 from schuss.sampling.stopping import LEAST_MAX, stopping_rule
 
 from .targets import MEAN, SECOND, energy, sigmas, value_and_grad
+from .test_resume import killed_at
 
 
 def quietly(*args, **given):
@@ -138,34 +138,15 @@ def test_a_metric_for_more_than_two_hundred_dimensions():
 # On disk.
 
 
-class Killed(BaseException):
-    """The end of the process, as far as the run can tell."""
-
-
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_killed_at_every_commit(tmp_path, monkeypatch, after):
     """Stopped before or after each commit, and resumed to the same draws."""
     few = {"value_and_grad": value_and_grad, "draws": 30}
     whole = quietly(**few)
-    commit = Checkpoint.commit
     for moment in itertools.count():
-        path, made = tmp_path / f"{moment}.zarr", itertools.count()
-
-        def failing(self, state, rows, made=made, moment=moment):
-            last = next(made) == moment
-            if last and not after:
-                raise Killed
-            commit(self, state, rows)
-            if last:
-                raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Checkpoint, "commit", failing)
-            try:
-                quietly(**few, checkpoint=path)
-                break
-            except Killed:
-                pass
+        path = tmp_path / f"{moment}.zarr"
+        if killed_at(monkeypatch, moment, path, after, **few, thin=None):
+            break
         resumed = quietly(**few, checkpoint=path)
         np.testing.assert_array_equal(resumed.x, whole.x)
         assert resumed.stats.gradients == whole.stats.gradients

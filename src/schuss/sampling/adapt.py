@@ -76,8 +76,8 @@ def adapt(state: RunState, seed: int) -> RunState:
     longer = min(int(state.steps * GROWTH), int(longest))
     if state.frozen:
         return state._replace(steps=longer)
-    settled = state.steady >= STEADY and state.search.checked
-    if settled and state.mixing.ess >= ENOUGH_TO_FREEZE:
+    known = state.steady >= STEADY and state.search.checked
+    if known and state.mixing.ess >= ENOUGH_TO_FREEZE:
         return state._replace(steps=longer, frozen=True)
     state = _without_strays(_restarted(state, seed))
     x, grad = _recent(state)
@@ -194,11 +194,11 @@ def _restarted(state: RunState, seed: int) -> RunState:
 def _without_strays(state: RunState) -> RunState:
     """Without the blocks before the last chain came to where all are later."""
     blocks = state.settled_blocks
-    if len(blocks) < 2:
+    if len(blocks) < 2 or not all(block.counts.all() for block in blocks):
         return state
     (energy,) = draws(blocks[len(blocks) // 2 :], "energy")
-    means = np.stack([np.average(b.energy, axis=0) for b in blocks if b.counts.all()])
-    first = burn_in.strayed(means, float(energy.std())) if len(means) == len(blocks) else 0
+    means = np.stack([block.energy.mean(axis=0) for block in blocks])
+    first = burn_in.strayed(means, float(energy.std()))
     if not first:
         return state
     left = sum(block.counts for block in blocks[first:])

@@ -145,7 +145,7 @@ def line(state: RunState, rule: StoppingRule, clock: Clock) -> str:
 
 
 def remaining(state: RunState, rule: StoppingRule, clock: Clock) -> float | None:
-    """Seconds left, where they can be told."""
+    """Seconds left, or None where nothing is known of them."""
     if rule.seconds is not None:
         return max(rule.seconds - clock.total, 0.0)
     if rule.gradients is not None:
